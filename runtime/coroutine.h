@@ -6,7 +6,9 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -25,6 +27,15 @@ void start_coroutine(Loop&& loop, awaitable<void> work) {
   boost::asio::co_spawn(loop, std::move(work), [](const std::exception_ptr& error) {
     if (error) std::rethrow_exception(error);
   });
+}
+
+// Runs the loop until nothing is left to do, and returns the result of this coroutine.
+template <class Result>
+Result run_to_end(boost::asio::io_context& loop, awaitable<Result> work) {
+  auto result = boost::asio::co_spawn(loop, std::move(work), boost::asio::use_future);
+  loop.restart();
+  loop.run();
+  return result.get();
 }
 
 // Waits until the callback that `start` is given has been called. If the callback is destroyed without a call, the

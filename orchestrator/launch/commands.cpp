@@ -22,13 +22,14 @@ namespace sweep::launch {
 class Commands::Running : public std::enable_shared_from_this<Running> {
  public:
   using Stream = boost::asio::posix::stream_descriptor;
+  using Answer = std::function<void(const CommandResult&)>;
   Running(Commands& owner, Answer answer)
       : owner_(owner), answer_(std::move(answer)), out_(owner.io_), err_(owner.io_), limit_(owner.io_) {}
 
   void start(std::vector<std::string> argv, double limit_s) {
     if (auto spawned = spawn(std::move(argv)); !spawned) return refuse(spawned.error().message);
-    read(out_, said_.out, out_buffer_);
-    read(err_, said_.err, err_buffer_);
+    start_coroutine(owner_.io_, read(shared_from_this(), out_, said_.out));
+    start_coroutine(owner_.io_, read(shared_from_this(), err_, said_.err));
     limit_.expires_after(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(limit_s)));
     limit_.async_wait([self = shared_from_this()](const boost::system::error_code& cancelled) {
@@ -75,16 +76,14 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
     out_.close(ignored);
     err_.close(ignored);
   }
-  void read(Stream& from, std::string& into, std::array<char, 4096>& buffer) {
-    ++reading_;
-    from.async_read_some(boost::asio::buffer(buffer),
-                         [self = shared_from_this(), &from, &into, &buffer](
-                             const boost::system::error_code& error, std::size_t n) {
-                           --self->reading_;
-                           if (into.size() < kMaxOutputBytes) into.append(buffer.data(), n);
-                           if (!error) return self->read(from, into, buffer);
-                           if (self->reading_ == 0) self->finished();
-                         });
+  awaitable<void> read(std::shared_ptr<Running>, Stream& from, std::string& into) {
+    std::array<char, 4096> buffer;
+    for (bool more = true; more;) {
+      const auto [error, bytes] = co_await from.async_read_some(boost::asio::buffer(buffer), kAsTuple);
+      if (into.size() < kMaxOutputBytes) into.append(buffer.data(), bytes);
+      more = !error;
+    }
+    if (--reading_ == 0) finished();
   }
   // Both pipes are closed: the program has ended or does so now.
   void finished() {
@@ -109,35 +108,32 @@ class Commands::Running : public std::enable_shared_from_this<Running> {
   boost::asio::steady_timer limit_;
   pid_t pid_ = 0;  // 0: there is no process, or it was waited for
   CommandResult said_;
-  std::array<char, 4096> out_buffer_{}, err_buffer_{};
-  int reading_ = 0;
+  int reading_ = 2;
 };
 
 Commands::~Commands() {
   for (const auto& each : running_) each->abandon();
 }
 
-void Commands::run(std::vector<std::string> argv, double limit_s, Answer answer) {
-  auto made = std::make_shared<Running>(*this, std::move(answer));
-  running_.insert(made);
-  made->start(std::move(argv), limit_s);
+awaitable<CommandResult> Commands::run(std::vector<std::string> argv, double limit_s) {
+  return wait_for_call<CommandResult>(
+      [this, argv = std::move(argv), limit_s](Running::Answer answer) mutable {
+        const auto made = std::make_shared<Running>(*this, std::move(answer));
+        running_.insert(made);
+        made->start(std::move(argv), limit_s);
+      });
 }
 
 awaitable<CommandResult> Commands::result(std::vector<std::string> argv, double limit_s,
                                           const std::function<void()>& counted) {
   counted();
-  return wait_for_call<CommandResult>([this, argv = std::move(argv), limit_s](Answer answer) mutable {
-    run(std::move(argv), limit_s, std::move(answer));
-  });
+  return run(std::move(argv), limit_s);
 }
 
 CommandResult run_alone(std::vector<std::string> argv, double limit_s) {
   boost::asio::io_context io;
   Commands commands(io);
-  CommandResult said;
-  commands.run(std::move(argv), limit_s, [&](const CommandResult& answer) { said = answer; });
-  io.run();
-  return said;
+  return run_to_end(io, commands.run(std::move(argv), limit_s));
 }
 
 std::string last_line(std::string_view said) {

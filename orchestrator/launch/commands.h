@@ -1,6 +1,6 @@
 // Commands: runs the programs of batch systems without a shell and without blocking the event loop. Each has
 // a limit of time and of output, and the environment that slurm_environment.h leaves. Its destructor ends
-// what still runs and makes no further call. A program that cannot be started is an answer too.
+// what still runs. A program that cannot be started is an answer too.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>
@@ -25,15 +25,14 @@ inline constexpr std::size_t kMaxOutputBytes = 16u << 20;
 
 class Commands {
  public:
-  using Answer = std::function<void(const CommandResult&)>;
   explicit Commands(boost::asio::io_context& io) : io_(io) {}
   virtual ~Commands();
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
 
-  // argv[0] is looked up in PATH. The answer comes from the event loop, exactly once.
-  virtual void run(std::vector<std::string> argv, double limit_s, Answer answer);
-  // The same for a coroutine, which does not go on after the destructor. `counted` is called first.
+  // argv[0] is looked up in PATH. A coroutine that waits goes on from the event loop, and not after the destructor.
+  virtual awaitable<CommandResult> run(std::vector<std::string> argv, double limit_s);
+  // The same. `counted` is called first.
   awaitable<CommandResult> result(std::vector<std::string> argv, double limit_s,
                                   const std::function<void()>& counted);
 

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "runtime/accept_callers.h"
+#include "runtime/coroutine.h"
 
 namespace sweep::serve {
 namespace {
@@ -83,99 +85,93 @@ Answer answer_to(const Request& request, bool has_body, const Shared& shared) {
   return {known ? http::status::not_modified : http::status::ok, std::move(*document)};
 }
 
-// One connection, answered request after request until it closes, is idle for too long or fails.
-class Session : public std::enable_shared_from_this<Session> {
- public:
-  Session(tcp::socket socket, std::shared_ptr<const Shared> shared)
-      : stream_(std::move(socket)), shared_(std::move(shared)) {}
+using Parser = http::request_parser<http::empty_body>;
 
-  // True: the client's turn is to ask or to close. False: it is to take its answer.
-  bool waits_for_client() const { return waits_; }
-  void close() { stream_.close(); }
+// nullopt: the client is gone or silent.
+std::optional<Answer> answer_to(beast::error_code error, const Parser& parser, const Shared& shared) {
+  if (error == http::error::header_limit)
+    return plain(http::status::request_header_fields_too_large, "the request's header is too long");
+  if (error && error.category() == http::make_error_code(http::error::bad_method).category() &&
+      error != http::error::end_of_stream && error != http::error::partial_message)
+    return plain(http::status::bad_request, "this is not HTTP");
+  if (error) return std::nullopt;
+  const bool has_body = parser.chunked() || parser.content_length().value_or(0) > 0;
+  return answer_to(parser.get(), has_body, shared);
+}
 
-  void read() {
-    parser_.emplace();
-    parser_->header_limit(static_cast<std::uint32_t>(shared_->limits.header_bytes));
-    parser_->body_limit(boost::none);  // a body is never read
-    stream_.expires_after(shared_->limits.silence);
-    waits_ = true;
-    http::async_read_header(
-        stream_, buffer_, *parser_,
-        [self = shared_from_this()](beast::error_code error, std::size_t) { self->on_header(error); });
-  }
+// Its body is the answer's.
+Response response_of(const Answer& answer, bool to_head, bool keep_alive) {
+  Response out(answer.status, 11);
+  out.set(http::field::content_type, answer.document.type);
+  out.set(http::field::cache_control, "no-store");
+  out.set("X-Content-Type-Options", "nosniff");
+  out.set("X-Frame-Options", "DENY");
+  out.set("Referrer-Policy", "no-referrer");
+  out.set("Cross-Origin-Resource-Policy", "same-origin");
+  if (answer.status == http::status::method_not_allowed) out.set(http::field::allow, "GET, HEAD");
+  if (!answer.document.version.empty()) out.set(http::field::etag, "\"" + answer.document.version + "\"");
+  const bool unchanged = answer.status == http::status::not_modified;
+  const std::string& body = *answer.document.body;
+  out.body() = {body.data(), unchanged || to_head ? 0 : body.size()};
+  out.keep_alive(keep_alive);
+  if (!unchanged) out.content_length(body.size());  // the length that a GET would have
+  return out;
+}
 
- private:
-  void on_header(beast::error_code error) {
-    waits_ = false;
-    if (error == http::error::header_limit)
-      return write(plain(http::status::request_header_fields_too_large, "the request's header is too long"),
-                   false);
-    if (error && error.category() == http::make_error_code(http::error::bad_method).category() &&
-        error != http::error::end_of_stream && error != http::error::partial_message)
-      return write(plain(http::status::bad_request, "this is not HTTP"), false);
-    if (error) return;  // gone or silent: the connection closes with this object
-    const Request& request = parser_->get();
-    const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
-    Answer answer = answer_to(request, has_body, *shared_);
-    const bool fine = answer.status == http::status::ok || answer.status == http::status::not_modified;
-    write(std::move(answer), fine && request.keep_alive());
-  }
-
-  void write(Answer answer, bool keep_alive) {
-    answer_ = std::move(answer);
-    response_.emplace(answer_.status, 11);
-    response_->set(http::field::content_type, answer_.document.type);
-    response_->set(http::field::cache_control, "no-store");
-    response_->set("X-Content-Type-Options", "nosniff");
-    response_->set("X-Frame-Options", "DENY");
-    response_->set("Referrer-Policy", "no-referrer");
-    response_->set("Cross-Origin-Resource-Policy", "same-origin");
-    if (answer_.status == http::status::method_not_allowed) response_->set(http::field::allow, "GET, HEAD");
-    if (!answer_.document.version.empty())
-      response_->set(http::field::etag, "\"" + answer_.document.version + "\"");
-    const bool unchanged = answer_.status == http::status::not_modified;
-    const bool head = parser_->is_header_done() && parser_->get().method() == http::verb::head;
-    const std::string& body = *answer_.document.body;
-    response_->body() = {body.data(), unchanged || head ? 0 : body.size()};
-    response_->keep_alive(keep_alive);
-    if (!unchanged) response_->content_length(body.size());  // the length that a GET would have
-    stream_.expires_after(shared_->limits.silence);
-    http::async_write(stream_, *response_,
-                      [self = shared_from_this(), keep_alive](beast::error_code error, std::size_t) {
-                        if (error) return;
-                        if (keep_alive) return self->read();
-                        self->stream_.socket().shutdown(asio::socket_base::shutdown_send, error);
-                        self->waits_ = true;
-                        self->drain();
-                      });
-  }
-
-  // Closing with unread bytes would reset the connection and take the answer with it.
-  void drain() {
-    stream_.async_read_some(asio::buffer(scrap_),
-                            [self = shared_from_this()](beast::error_code error, std::size_t n) {
-                              self->drained_ += n;
-                              if (!error && self->drained_ < kMostDrained) self->drain();
-                            });
-  }
-
-  beast::tcp_stream stream_;
-  std::shared_ptr<const Shared> shared_;
-  beast::flat_buffer buffer_;
-  std::optional<http::request_parser<http::empty_body>> parser_;
-  std::optional<Response> response_;
-  Answer answer_;
-  std::array<char, 4096> scrap_{};
-  std::size_t drained_ = 0;
-  bool waits_ = false;
+struct Client {
+  explicit Client(tcp::socket socket) : stream(std::move(socket)) {}
+  beast::tcp_stream stream;
+  // True: its turn is to ask or to close. False: it is to take its answer.
+  bool waited_for = false;
 };
 
-// The acceptor and what it has accepted.
-class Core : public std::enable_shared_from_this<Core> {
+// Closing with unread bytes would reset the connection and take the answer with it.
+awaitable<void> drain(std::shared_ptr<Client> client) {
+  std::array<char, 4096> scrap;
+  for (std::size_t drained = 0; drained < kMostDrained;) {
+    const auto [error, bytes] = co_await client->stream.async_read_some(asio::buffer(scrap), kAsTuple);
+    if (error) co_return;
+    drained += bytes;
+  }
+}
+
+// Answers request after request until the client closes, is idle for too long or is refused.
+awaitable<void> answer_requests(std::shared_ptr<Client> client, std::shared_ptr<const Shared> shared) {
+  beast::flat_buffer buffer;
+  for (bool keep_alive = true; keep_alive;) {
+    Parser parser;
+    parser.header_limit(static_cast<std::uint32_t>(shared->limits.header_bytes));
+    parser.body_limit(boost::none);  // a body is never read
+    client->stream.expires_after(shared->limits.silence);
+    client->waited_for = true;
+    const auto [unread, read] = co_await http::async_read_header(client->stream, buffer, parser, kAsTuple);
+    client->waited_for = false;
+    const auto answer = answer_to(unread, parser, *shared);
+    if (!answer) co_return;
+    const bool fine = answer->status == http::status::ok || answer->status == http::status::not_modified;
+    keep_alive = fine && parser.get().keep_alive();
+    const bool to_head = parser.is_header_done() && parser.get().method() == http::verb::head;
+    Response response = response_of(*answer, to_head, keep_alive);
+    client->stream.expires_after(shared->limits.silence);
+    const auto [unwritten, written] = co_await http::async_write(client->stream, response, kAsTuple);
+    if (unwritten) co_return;
+  }
+  beast::error_code ignored;
+  client->stream.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+  client->waited_for = true;
+  co_await drain(client);
+}
+
+class Loopback final : public Server {
  public:
-  Core(asio::io_context& io, Site site, Limits limits)
+  Loopback(asio::io_context& io, Site site, Limits limits)
       : acceptor_(io),
         shared_(std::make_shared<const Shared>(Shared{std::move(site), limits, random_digits()})) {}
+  ~Loopback() override {
+    *alive_ = false;
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+  }
 
   Expected<void> open(int port) {
     boost::system::error_code error;
@@ -188,64 +184,43 @@ class Core : public std::enable_shared_from_this<Core> {
       return fail(fmt::format(
           "port {} of 127.0.0.1 cannot be served ({}); name another with --port, or 0 for a free one", port,
           error.message()));
-    accept();
+    start_coroutine(acceptor_.get_executor(),
+                    accept_callers<tcp>(acceptor_, alive_, [this](tcp::socket socket, const tcp::endpoint&) {
+                      serve(std::move(socket));
+                    }));
     return {};
   }
-  void close() {
-    boost::system::error_code ignored;
-    closed_ = true;
-    acceptor_.close(ignored);
+  int port() const override { return acceptor_.local_endpoint().port(); }
+  std::string address() const override {
+    return fmt::format("http://127.0.0.1:{}/{}/", port(), shared_->token);
   }
-  int port() const { return acceptor_.local_endpoint().port(); }
-  const std::string& token() const { return shared_->token; }
 
  private:
-  void accept() {
-    acceptor_.async_accept(
-        [self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
-          if (self->closed_) return;
-          if (!error) self->serve(std::move(socket));
-          self->accept();
-        });
-  }
   // Neither half-open nor refused connections, however many, keep a request waiting, nor clients that do not read: the
   // oldest that waits for its client gives way, else the oldest. The newest stays.
   void make_room() {
-    std::erase_if(connections_, [](const auto& one) { return one.expired(); });
-    if (connections_.size() < static_cast<std::size_t>(shared_->limits.connections)) return;
-    const auto newest = std::prev(connections_.end());
-    const auto waiting = std::find_if(connections_.begin(), newest, [](const auto& one) {
-      const auto connection = one.lock();
-      return connection && connection->waits_for_client();
+    std::erase_if(clients_, [](const auto& one) { return one.expired(); });
+    if (clients_.size() < static_cast<std::size_t>(shared_->limits.connections)) return;
+    const auto newest = std::prev(clients_.end());
+    const auto waiting = std::find_if(clients_.begin(), newest, [](const auto& one) {
+      const auto client = one.lock();
+      return client && client->waited_for;
     });
-    const auto given_up = waiting == newest ? connections_.begin() : waiting;
-    if (const auto connection = given_up->lock()) connection->close();
-    connections_.erase(given_up);
+    const auto given_up = waiting == newest ? clients_.begin() : waiting;
+    if (const auto client = given_up->lock()) client->stream.close();
+    clients_.erase(given_up);
   }
   void serve(tcp::socket socket) {
     make_room();
-    const auto session = std::make_shared<Session>(std::move(socket), shared_);
-    connections_.push_back(session);
-    session->read();
+    const auto client = std::make_shared<Client>(std::move(socket));
+    clients_.push_back(client);
+    start_coroutine(acceptor_.get_executor(), answer_requests(client, shared_));
   }
 
   tcp::acceptor acceptor_;
   std::shared_ptr<const Shared> shared_;
-  std::vector<std::weak_ptr<Session>> connections_;  // the oldest first
-  bool closed_ = false;
-};
-
-class Loopback final : public Server {
- public:
-  explicit Loopback(std::shared_ptr<Core> core) : core_(std::move(core)) {}
-  ~Loopback() override { core_->close(); }
-  int port() const override { return core_->port(); }
-  std::string address() const override {
-    return fmt::format("http://127.0.0.1:{}/{}/", core_->port(), core_->token());
-  }
-
- private:
-  std::shared_ptr<Core> core_;
+  std::vector<std::weak_ptr<Client>> clients_;  // the oldest first
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace
@@ -270,9 +245,9 @@ bool names_loopback(std::string_view host) {
 }
 
 Expected<std::unique_ptr<Server>> Server::listen(asio::io_context& io, int port, Site site, Limits limits) {
-  auto core = std::make_shared<Core>(io, std::move(site), limits);
-  SWEEP_TRY(core->open(port));
-  return std::make_unique<Loopback>(std::move(core));
+  auto server = std::make_unique<Loopback>(io, std::move(site), limits);
+  SWEEP_TRY(server->open(port));
+  return server;
 }
 
 Expected<void> serve_until_signal(int port, const Site& site,

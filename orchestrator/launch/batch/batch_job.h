@@ -32,15 +32,12 @@ class BatchJob {
   // One query was answered: every job of this name; `denied`: the scheduler was asked for its number and
   // knows none such (or, without a number, was asked everywhere by name).
   void learn(const std::vector<JobStatus>& of_this_name, bool denied) { status_.learn(of_this_name, denied); }
-  // False: another job that has the same name.
-  bool is_this(const JobStatus& status) const { return status_.is_this(status); }
   // No further event; the job lives on.
   void abandon() { life_->handle(BatchJobEvent::kAbandoned); }
 
   const AllocationRequest& request() const { return life_->request(); }
   JobKey key() const { return life_->key(); }
   BatchJobState state() const { return life_->state(); }
-  bool ended() const { return life_->ended(); }
   bool closed() const { return life_->closed(); }
   // Whether the scheduler said once that it has its nodes.
   bool had_nodes() const { return life_->seen().had_nodes; }

@@ -71,6 +71,7 @@ class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
   }
   void poll_soon() override { pace_.poll_soon(steady_s()); }
   double now_s() const override { return steady_s(); }
+  void start(awaitable<void> work) override { start_coroutine(timer_.get_executor(), std::move(work)); }
 
   void tick() {
     timer_.expires_after(kLook);
@@ -79,8 +80,7 @@ class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
       const auto jobs = held_;  // an event handler may request another
       for (const auto& [id, job] : jobs) job->look();
       std::erase_if(held_, [](const auto& each) { return each.second->closed(); });
-      if (!querying_ && !held_.empty() && pace_.due(steady_s()))
-        start_coroutine(timer_.get_executor(), query());
+      if (!querying_ && !held_.empty() && pace_.due(steady_s())) start(query());
       tick();
     });
   }

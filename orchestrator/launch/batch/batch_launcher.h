@@ -25,7 +25,6 @@ struct BatchQuestions {
   std::function<Expected<void>(i64 number)> cancel;
   // Whether an existing job, whose step an allocation was, has ended or is no longer known.
   std::function<Expected<bool>(i64 number)> is_over;
-  std::function<std::string(const AllocationId&)> job_name;
 };
 
 // Leftovers of ended runs in a batch system: jobs of allocations that still wait or run.

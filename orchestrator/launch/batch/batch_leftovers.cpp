@@ -7,6 +7,7 @@
 
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/batch/batch_launcher.h"
+#include "orchestrator/launch/batch/batch_script.h"
 #include "schema/frame.h"
 
 namespace sweep::launch {
@@ -18,7 +19,7 @@ Expected<std::vector<JobStatus>> living_of(const BatchQuestions& ask,
                                            const std::vector<AllocationPlace>& places) {
   if (places.empty()) return std::vector<JobStatus>();
   std::vector<std::string> names;
-  for (const auto& place : places) names.push_back(ask.job_name(place.id));
+  for (const auto& place : places) names.push_back(batch_job_name(place.id));
   return ask.living(names);
 }
 
@@ -43,7 +44,7 @@ class BatchLeftovers final : public Leftovers {
       out.push_back(
           fmt::format("{} job {}  {}  {}  {}", ask_.scheduler, job.number, job.name, job.state, job.nodes));
     for (const auto& place : recorded_)
-      if (std::ranges::find(jobs_, ask_.job_name(place.id), &JobStatus::name) == jobs_.end())
+      if (std::ranges::find(jobs_, batch_job_name(place.id), &JobStatus::name) == jobs_.end())
         out.push_back(fmt::format("record of allocation {}, whose job is over", place.id));
     return out;
   }

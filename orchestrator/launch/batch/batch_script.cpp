@@ -11,6 +11,10 @@
 
 namespace sweep::launch {
 
+std::string batch_job_name(const AllocationId& id) {
+  return "sweep-" + id;
+}
+
 Expected<std::string> batch_script_head(std::string_view mark, const std::vector<std::string>& directives) {
   std::string out = "#!/bin/bash\n";
   for (const auto& line : directives) {

@@ -1,4 +1,4 @@
-// The common parts of batch scripts for all schedulers: their first lines, and the call of the agent.
+// The common parts of batch scripts for all schedulers: the job's name, their first lines, and the call of the agent.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,6 +12,9 @@
 #include "schema/launch_settings.h"
 
 namespace sweep::launch {
+
+// The name by which a job is found where its number is not known.
+std::string batch_job_name(const AllocationId&);
 
 // mark: begins a line that the scheduler reads ("#SBATCH", "#$"). A directive is one line: a line break in it
 // would start a line of shell, so a control character anywhere is an error.

@@ -35,26 +35,10 @@ constexpr std::array<Row, kBatchJobEvents> kTable{{
 }};
 // clang-format on
 
-constexpr std::array<std::string_view, kBatchJobStates> kStateNames{"Submitting", "InDoubt", "WaitingForRoom",
-                                                                    "Queued",     "Running", "Cancelling",
-                                                                    "LastWords",  "Leaving", "Closed"};
-constexpr std::array<std::string_view, kBatchJobEvents> kEventNames{
-    "Accepted",      "Unanswered", "NoRoom",      "Refused",  "SubmittedAgain",
-    "Withdrawn",     "SeenQueued", "SeenRunning", "SeenOver", "Denied",
-    "LastWordsOver", "GivenUp",    "Bye",         "StepOver", "Abandoned"};
-
 }  // namespace
 
 std::optional<BatchJobState> next_state(BatchJobState state, BatchJobEvent event) {
   return kTable[static_cast<std::size_t>(event)][static_cast<std::size_t>(state)];
-}
-
-std::string_view name_of(BatchJobState state) {
-  return kStateNames[static_cast<std::size_t>(state)];
-}
-
-std::string_view name_of(BatchJobEvent event) {
-  return kEventNames[static_cast<std::size_t>(event)];
 }
 
 }  // namespace sweep::launch

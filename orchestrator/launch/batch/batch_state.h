@@ -3,7 +3,6 @@
 // the run loop on the way into kLeaving or kClosed, once, and never after kAbandoned.
 #pragma once
 #include <optional>
-#include <string_view>
 
 namespace sweep::launch {
 
@@ -46,8 +45,5 @@ std::optional<BatchJobState> next_state(BatchJobState, BatchJobEvent);
 constexpr bool has_ended(BatchJobState state) {
   return state == BatchJobState::kLeaving || state == BatchJobState::kClosed;
 }
-
-std::string_view name_of(BatchJobState);
-std::string_view name_of(BatchJobEvent);
 
 }  // namespace sweep::launch

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/allocation_record.h"
+#include "orchestrator/launch/batch/batch_script.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 
@@ -44,10 +45,14 @@ void JobLifecycle::cancel() {
   if (state_ == State::kWaitingForRoom) return host_.poll_soon();
   if (!identity_.number || cancel_ == Cancel::kUnderWay) return;
   cancel_ = Cancel::kUnderWay;
-  host_.scheduler().cancel(key(), [self = shared_from_this()](bool worked) {
-    self->cancel_ = Cancel::kWanted;
-    if (worked) self->host_.poll_soon();  // else: again after the next query
-  });
+  host_.start(order_cancel(shared_from_this()));
+}
+
+awaitable<void> JobLifecycle::order_cancel(std::shared_ptr<JobLifecycle>) {
+  if (closed()) co_return;
+  const bool worked = co_await host_.scheduler().cancel(key());
+  cancel_ = Cancel::kWanted;
+  if (worked) host_.poll_soon();  // else: again after the next query
 }
 
 // The scheduler may be wrong: after it lost its state it can list a running job as waiting or ended, and an
@@ -88,7 +93,7 @@ std::string JobLifecycle::title() const {
 }
 
 JobKey JobLifecycle::key() const {
-  return {host_.scheduler().job_name(request_.id), identity_.number, identity_.adopted};
+  return {batch_job_name(request_.id), identity_.number, identity_.adopted};
 }
 
 }  // namespace sweep::launch

@@ -22,6 +22,8 @@ class BatchHost {
   // Query the scheduler soon: something changed.
   virtual void poll_soon() = 0;
   virtual double now_s() const = 0;  // steady clock
+  // Starts a coroutine on the event loop, which may come to it when the host is gone.
+  virtual void start(awaitable<void>) = 0;
 };
 
 // How a job ended, as the run loop is told.
@@ -82,6 +84,7 @@ class JobLifecycle : public std::enable_shared_from_this<JobLifecycle> {
   enum class Cancel { kNotWanted, kWanted, kUnderWay };
 
   void dismiss();
+  awaitable<void> order_cancel(std::shared_ptr<JobLifecycle>);
 
   BatchHost& host_;
   AllocationRequest request_;

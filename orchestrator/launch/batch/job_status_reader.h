@@ -20,9 +20,9 @@ class JobStatusReader {
   // The same as BatchJob::asked and learn.
   void asked() { spoke_when_asked_ = job_->mail().delivered() > 0; }
   void learn(const std::vector<JobStatus>& of_this_name, bool denied);
-  bool is_this(const JobStatus&) const;
 
  private:
+  bool is_this(const JobStatus&) const;
   void apply(const JobStatus&);
   void waits(const JobStatus&);
   void over(const JobStatus&);

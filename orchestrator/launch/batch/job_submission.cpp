@@ -64,8 +64,13 @@ Expected<bool> JobSubmission::adopt() {
 
 void JobSubmission::send() {
   ++submissions_;
-  job_->host().scheduler().submit(
-      job_->request(), [self = shared_from_this()](const SubmitAnswer& answer) { self->answered(answer); });
+  job_->host().start(submit(shared_from_this()));
+}
+
+awaitable<void> JobSubmission::submit(std::shared_ptr<JobSubmission>) {
+  if (job_->closed()) co_return;
+  const SubmitAnswer answer = co_await job_->host().scheduler().submit(job_->request());
+  answered(answer);
 }
 
 void JobSubmission::submit_again() {

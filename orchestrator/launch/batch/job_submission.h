@@ -29,6 +29,7 @@ class JobSubmission : public std::enable_shared_from_this<JobSubmission> {
 
  private:
   void send();
+  awaitable<void> submit(std::shared_ptr<JobSubmission>);
   void submit_again();
   void answered(const SubmitAnswer&);
   void wait_for_room(const std::string& why);

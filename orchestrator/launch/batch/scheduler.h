@@ -1,7 +1,6 @@
 // Scheduler: what a batch job needs of a batch system: submit, cancel, query, and to read its answers. Slurm
-// is one (slurm_scheduler.h). It keeps no job: states and decisions are BatchJob's. REQUIRES: answers come
-// from the event loop, never from inside a call, and none after the destructor returned; a coroutine that waits for
-// one does not go on then.
+// is one (slurm_scheduler.h). It keeps no job: states and decisions are BatchJob's. REQUIRES: a coroutine that waits for an
+// answer goes on from the event loop, and not after the destructor.
 #pragma once
 #include <functional>
 #include <map>
@@ -63,21 +62,19 @@ struct QueryAnswer {
 
 class Scheduler {
  public:
-  using Submitted = std::function<void(const SubmitAnswer&)>;
   // Called for each single command that a query takes: their rate is limited.
   using Counted = std::function<void()>;
 
   virtual ~Scheduler() = default;
   virtual std::string_view name() const = 0;    // name for people: "Slurm"
   virtual std::string_view record() const = 0;  // name in allocation records: "slurm"
-  virtual std::string job_name(const AllocationId&) const = 0;
 
   // Writes what the submission needs into the spool.
   virtual Expected<void> prepare(const AllocationRequest&) = 0;
-  // Once, except for a step of an existing job: then kStepOver alone, when it has ended.
-  virtual void submit(const AllocationRequest&, Submitted) = 0;
-  // `done`: the command has ended, and whether it worked. The job may go on for a while.
-  virtual void cancel(const JobKey&, std::function<void(bool worked)> done) = 0;
+  // A step of an existing job is answered when it has ended, by kStepOver.
+  virtual awaitable<SubmitAnswer> submit(AllocationRequest) = 0;
+  // Whether the command worked. The job may go on for a while.
+  virtual awaitable<bool> cancel(JobKey) = 0;
   // Error: no clear answer; nothing is concluded from it.
   virtual awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) = 0;
 

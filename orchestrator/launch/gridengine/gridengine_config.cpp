@@ -108,7 +108,7 @@ class GridEngineConfig final : public LaunchConfig {
   i64 nodes_to_check(i64) const override { return 1; }
   Expected<std::unique_ptr<Leftovers>> leftovers(std::span<const AllocationPlace> places) const override {
     return batch_leftovers({"Grid Engine", "gridengine", living_gridengine_jobs, cancel_gridengine_job,
-                            [](i64) -> Expected<bool> { return false; }, gridengine_job_name},
+                            [](i64) -> Expected<bool> { return false; }},
                            places);
   }
 

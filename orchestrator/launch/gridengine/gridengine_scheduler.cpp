@@ -48,10 +48,6 @@ GridEngineScheduler::GridEngineScheduler(std::unique_ptr<Commands> commands, Gri
                                          Programs programs)
     : commands_(std::move(commands)), options_(std::move(options)), programs_(std::move(programs)) {}
 
-std::string GridEngineScheduler::job_name(const AllocationId& id) const {
-  return gridengine_job_name(id);
-}
-
 Expected<void> GridEngineScheduler::prepare(const AllocationRequest& request) {
   SWEEP_TRY(check_programs(programs_));
   const auto script = gridengine_script(request, options_, programs_);
@@ -59,18 +55,16 @@ Expected<void> GridEngineScheduler::prepare(const AllocationRequest& request) {
   return files::write_atomically(request.spool / "job.sh", *script);
 }
 
-void GridEngineScheduler::submit(const AllocationRequest& request, Submitted submitted) {
-  commands_->run({"qsub", "-terse", (request.spool / "job.sh").string()}, kSubmitLimit,
-                 [submitted = std::move(submitted)](const CommandResult& said) {
-                   submitted(read_gridengine_submission(said));
-                 });
+awaitable<SubmitAnswer> GridEngineScheduler::submit(AllocationRequest request) {
+  const std::vector<std::string> words{"qsub", "-terse", (request.spool / "job.sh").string()};
+  const CommandResult said = co_await commands_->run(words, kSubmitLimit);
+  co_return read_gridengine_submission(said);
 }
 
-void GridEngineScheduler::cancel(const JobKey& job, std::function<void(bool)> done) {
-  commands_->run({"qdel", std::to_string(job.number.value_or(0))}, kCommandLimit,
-                 [done = std::move(done)](const CommandResult& said) {
-                   done(said.ok() || is_unknown_job(said.out + said.err));
-                 });
+awaitable<bool> GridEngineScheduler::cancel(JobKey job) {
+  const std::vector<std::string> words{"qdel", std::to_string(job.number.value_or(0))};
+  const CommandResult said = co_await commands_->run(words, kCommandLimit);
+  co_return said.ok() || is_unknown_job(said.out + said.err);
 }
 
 std::optional<double> GridEngineScheduler::usable_s(const AllocationRequest& request,

@@ -18,11 +18,10 @@ class GridEngineScheduler final : public Scheduler {
 
   std::string_view name() const override { return "Grid Engine"; }
   std::string_view record() const override { return "gridengine"; }
-  std::string job_name(const AllocationId&) const override;
 
   Expected<void> prepare(const AllocationRequest&) override;
-  void submit(const AllocationRequest&, Submitted) override;
-  void cancel(const JobKey&, std::function<void(bool worked)> done) override;
+  awaitable<SubmitAnswer> submit(AllocationRequest) override;
+  awaitable<bool> cancel(JobKey) override;
   awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) override;
 
   std::optional<double> longest_wait_s() const override {

@@ -53,7 +53,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::vector<std::string> directives_of(const AllocationRequest& wanted, const GridEngineSettings& options) {
-  std::vector<std::string> out{"-S /bin/bash", "-N " + gridengine_job_name(wanted.id), "-r n", "-notify",
+  std::vector<std::string> out{"-S /bin/bash", "-N " + batch_job_name(wanted.id), "-r n", "-notify",
                                "-w e"};  // a request that fits no host is refused instead of waiting for ever
   out.emplace_back("-j y -o /dev/null");  // the script writes its own log
   out.push_back(fmt::format("-l h_rt={}", static_cast<i64>(std::ceil(wanted.seconds))));
@@ -79,10 +79,6 @@ bool has_control_character(const std::string& text) {
 }
 
 }  // namespace
-
-std::string gridengine_job_name(const AllocationId& id) {
-  return "sweep-" + id;
-}
 
 Expected<std::string> gridengine_script(const AllocationRequest& wanted, const GridEngineSettings& options,
                                         const Programs& programs) {

@@ -10,9 +10,6 @@
 
 namespace sweep::launch {
 
-// A job is known by this name, whatever became of its number.
-std::string gridengine_job_name(const AllocationId&);
-
 // Error: the allocation has several nodes, or a path or setting has a control character.
 Expected<std::string> gridengine_script(const AllocationRequest&, const GridEngineSettings&, const Programs&);
 

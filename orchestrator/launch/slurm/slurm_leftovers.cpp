@@ -30,8 +30,7 @@ Expected<void> cancel_slurm_job(i64 number) {
 }  // namespace
 
 Expected<std::unique_ptr<Leftovers>> slurm_leftovers(std::span<const AllocationPlace> places) {
-  return batch_leftovers(
-      {"Slurm", "slurm", living_slurm_jobs, cancel_slurm_job, slurm_job_is_over, slurm_job_name}, places);
+  return batch_leftovers({"Slurm", "slurm", living_slurm_jobs, cancel_slurm_job, slurm_job_is_over}, places);
 }
 
 }  // namespace sweep::launch

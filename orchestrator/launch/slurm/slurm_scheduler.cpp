@@ -31,6 +31,11 @@ SubmitAnswer read_submission(const CommandResult& said) {
   return {Kind::kRefused, std::nullopt, fmt::format("refused by sbatch: {}", why)};
 }
 
+SubmitAnswer step_over(i64 job, const CommandResult& said) {
+  return {SubmitAnswer::Kind::kStepOver, std::nullopt,
+          fmt::format("the agent's step of Slurm job {} ended: {}", job, last_line(said.err))};
+}
+
 }  // namespace
 
 SlurmScheduler::SlurmScheduler(std::unique_ptr<Commands> commands, SlurmOptions options, Programs programs)
@@ -54,47 +59,43 @@ Expected<void> SlurmScheduler::prepare(const AllocationRequest& request) {
   return {};
 }
 
-void SlurmScheduler::submit(const AllocationRequest& request, Submitted submitted) {
-  if (existing_job()) return submit_step(request, std::move(submitted));
-  commands_->run(
-      {"sbatch", "--parsable", (request.spool / "job.sh").string()}, kSbatchLimit,
-      [submitted = std::move(submitted)](const CommandResult& said) { submitted(read_submission(said)); });
-}
-
 // The head agent as a step of the job that is there already; the step ends when srun does.
-void SlurmScheduler::submit_step(const AllocationRequest& request, Submitted submitted) {
-  const i64 job = options_.existing_job;
+std::vector<std::string> SlurmScheduler::step_words(const AllocationRequest& request) const {
   std::vector<std::string> words{"srun",
-                                 fmt::format("--jobid={}", job),
+                                 fmt::format("--jobid={}", options_.existing_job),
                                  "--overlap",
                                  "--nodes=1",
                                  "--ntasks=1",
-                                 "--job-name=" + job_name(request.id),
+                                 "--job-name=" + batch_job_name(request.id),
                                  "--output=" + slurm_file_name((request.spool / "slurm.log").string())};
   for (auto& word : head_agent_words(request, options_, programs_)) words.push_back(std::move(word));
-  commands_->run(
-      std::move(words), kWithoutLimit, [job, submitted = std::move(submitted)](const CommandResult& said) {
-        submitted({SubmitAnswer::Kind::kStepOver, std::nullopt,
-                   fmt::format("the agent's step of Slurm job {} ended: {}", job, last_line(said.err))});
-      });
+  return words;
 }
 
-void SlurmScheduler::cancel(const JobKey& job, std::function<void(bool)> done) {
-  if (existing_job()) return cancel_step(job, std::move(done));
-  commands_->run({"scancel", std::to_string(job.number.value_or(0))}, kScancelLimit,
-                 [done = std::move(done)](const CommandResult& said) { done(said.ok()); });
+awaitable<SubmitAnswer> SlurmScheduler::submit(AllocationRequest request) {
+  const auto job = existing_job();
+  std::vector<std::string> words{"sbatch", "--parsable", (request.spool / "job.sh").string()};
+  if (job) words = step_words(request);
+  const double limit_s = job ? kWithoutLimit : kSbatchLimit;
+  const CommandResult said = co_await commands_->run(std::move(words), limit_s);
+  co_return job ? step_over(*job, said) : read_submission(said);
 }
 
-// The job belongs to the user (sbatch, salloc): only our step of it is cancelled.
-void SlurmScheduler::cancel_step(const JobKey& job, std::function<void(bool)> done) {
-  commands_->run(
-      squeue_of_steps(options_.existing_job), kScancelLimit,
-      [this, name = job.name, done = std::move(done)](const CommandResult& said) {
-        for (const auto& step : read_steps(said.out))
-          if (step.name == name)
-            commands_->run({"scancel", "--signal=TERM", step.id}, kScancelLimit, [](const CommandResult&) {});
-        done(said.ok());
-      });
+awaitable<bool> SlurmScheduler::cancel(JobKey job) {
+  if (!existing_job()) {
+    const std::vector<std::string> words{"scancel", std::to_string(job.number.value_or(0))};
+    const CommandResult said = co_await commands_->run(words, kScancelLimit);
+    co_return said.ok();
+  }
+  // The job belongs to the user (sbatch, salloc): only our step of it is cancelled.
+  const CommandResult listed = co_await commands_->run(squeue_of_steps(options_.existing_job), kScancelLimit);
+  const auto steps = read_steps(listed.out);
+  for (const auto& step : steps) {
+    if (step.name != job.name) continue;
+    const std::vector<std::string> words{"scancel", "--signal=TERM", step.id};
+    co_await commands_->run(words, kScancelLimit);
+  }
+  co_return listed.ok();
 }
 
 std::optional<i64> SlurmScheduler::existing_job() const {

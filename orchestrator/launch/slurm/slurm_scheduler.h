@@ -19,11 +19,10 @@ class SlurmScheduler final : public Scheduler {
 
   std::string_view name() const override { return "Slurm"; }
   std::string_view record() const override { return "slurm"; }
-  std::string job_name(const AllocationId& id) const override { return slurm_job_name(id); }
 
   Expected<void> prepare(const AllocationRequest&) override;
-  void submit(const AllocationRequest&, Submitted) override;
-  void cancel(const JobKey&, std::function<void(bool worked)> done) override;
+  awaitable<SubmitAnswer> submit(AllocationRequest) override;
+  awaitable<bool> cancel(JobKey) override;
   awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) override;
 
   std::optional<i64> existing_job() const override;
@@ -37,8 +36,7 @@ class SlurmScheduler final : public Scheduler {
   i64 idle_nodes(const std::string& hardware) const override;
 
  private:
-  void submit_step(const AllocationRequest&, Submitted);
-  void cancel_step(const JobKey&, std::function<void(bool worked)> done);
+  std::vector<std::string> step_words(const AllocationRequest&) const;
 
   std::unique_ptr<Commands> commands_;
   const SlurmOptions options_;

@@ -63,15 +63,11 @@ std::string slurm_file_name(std::string path) {
   return path;
 }
 
-std::string slurm_job_name(const AllocationId& id) {
-  return "sweep-" + id;
-}
-
 std::vector<std::string> slurm_directives(const AllocationRequest& wanted, const SlurmOptions& options) {
   const auto head = sbatch_options_of_head(options);
   const bool parts = !head.empty();  // the first node is a part of its own
   std::vector<std::string> out{
-      slurm_directive("job-name", slurm_job_name(wanted.id)),
+      slurm_directive("job-name", batch_job_name(wanted.id)),
       fmt::format("--nodes={}", parts ? 1 : wanted.nodes),
       "--ntasks-per-node=1",
       slurm_directive("time", slurm_time(wanted.seconds)),

@@ -11,9 +11,6 @@
 
 namespace sweep::launch {
 
-// The name by which a job is found where its number is not known.
-std::string slurm_job_name(const AllocationId&);
-
 // Every directive without "#SBATCH ", in order. A text is quoted the way sbatch reads it.
 std::vector<std::string> slurm_directives(const AllocationRequest&, const SlurmOptions&);
 // Error: a path or setting holds a control character.

@@ -25,14 +25,7 @@ SshShell::CommandResult ask_host(const SshOptions& options, const std::string& h
                                  const std::string& input, double limit_s) {
   boost::asio::io_context io;
   SshShell shell(io, options);
-  SshShell::CommandResult result;
-  boost::asio::co_spawn(io, shell.ask(host, line, input, limit_s),
-                        [&](const std::exception_ptr& error, SshShell::CommandResult answer) {
-                          if (error) std::rethrow_exception(error);
-                          result = std::move(answer);
-                        });
-  io.run();
-  return result;
+  return run_to_end(io, shell.ask(host, line, input, limit_s));
 }
 
 // `host`: as a person tries it by hand.

@@ -25,23 +25,10 @@ constexpr std::array<std::array<SshCell, kSshStates>, kSshEvents> kSshTable{{
 }};
 // clang-format on
 
-constexpr std::array<std::string_view, kSshStates> kSshStateNames{
-    "Preparing", "Starting", "Connecting", "Serving", "CleaningUp", "Ended", "Abandoned"};
-constexpr std::array<std::string_view, kSshEvents> kSshEventNames{
-    "HostsReady", "HeadStarted", "Adopted", "Attached", "Stopped", "CleanedUp", "Abandoned"};
-
 }  // namespace
 
 std::optional<SshState> next_state(SshState state, SshEvent event) {
   return kSshTable[static_cast<std::size_t>(event)][static_cast<std::size_t>(state)];
-}
-
-std::string_view name_of(SshState state) {
-  return kSshStateNames[static_cast<std::size_t>(state)];
-}
-
-std::string_view name_of(SshEvent event) {
-  return kSshEventNames[static_cast<std::size_t>(event)];
 }
 
 }  // namespace sweep::launch

@@ -2,7 +2,6 @@
 // The transitions are a table in ssh_state.cpp; the allocation never raises an event that is kIllegal there.
 #pragma once
 #include <optional>
-#include <string_view>
 
 namespace sweep::launch {
 
@@ -39,8 +38,5 @@ constexpr bool has_ended(SshState state) {
 constexpr bool is_over(SshState state) {
   return state == SshState::kCleaningUp || has_ended(state);
 }
-
-std::string_view name_of(SshState);
-std::string_view name_of(SshEvent);
 
 }  // namespace sweep::launch

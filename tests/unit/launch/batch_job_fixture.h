@@ -16,12 +16,13 @@ namespace sweep::launch {
 class ScriptedCommands final : public Commands {
  public:
   explicit ScriptedCommands(boost::asio::io_context& io) : Commands(io), loop_(io) {}
-  void run(std::vector<std::string> argv, double, Answer answer) override {
+  awaitable<CommandResult> run(std::vector<std::string> argv, double) override {
     asked.push_back(argv[0]);
     CommandResult said;
     if (argv[0] == "sbatch" && !sbatch.empty()) said = sbatch.front(), sbatch.pop_front();
     if (argv[0] == "scancel") said.code = 0;
-    boost::asio::post(loop_, [answer, said] { answer(said); });
+    co_await boost::asio::post(loop_, boost::asio::use_awaitable);
+    co_return said;
   }
   std::vector<std::string> asked;
   std::deque<CommandResult> sbatch;
@@ -119,6 +120,7 @@ class BatchJobTest : public ::testing::Test {
     }
     void poll_soon() override { ++test_.polls_; }
     double now_s() const override { return test_.now_; }
+    void start(awaitable<void> work) override { start_coroutine(test_.io_, std::move(work)); }
 
    private:
     BatchJobTest& test_;

@@ -295,7 +295,8 @@ TEST_F(BatchJobTest, AnAdoptedJobWhoseAgentSpokeIsAskedToFinish) {
 }
 
 TEST_F(BatchJobTest, AJobThatWasNeverSubmittedDoesNotCountAsRunning) {
-  ASSERT_TRUE(job_->submit());  // the process dies before sbatch answers
+  ASSERT_TRUE(job_->submit());
+  io_.poll_one();  // the process dies before sbatch answers
   auto again = std::make_shared<BatchJob>(host_, request_);
   const auto taken = again->adopt();
   ASSERT_TRUE(taken && *taken);

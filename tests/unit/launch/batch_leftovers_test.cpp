@@ -19,8 +19,7 @@ JobStatus living_job(i64 number, const std::string& name) {
 class BatchLeftoversTest : public ::testing::Test {
  protected:
   BatchQuestions questions() {
-    return {"Batch",
-            "batch",
+    return {"Batch", "batch",
             [this](const std::vector<std::string>& names) -> Expected<std::vector<JobStatus>> {
               if (!answers_) return fail("no answer");
               std::vector<JobStatus> out;
@@ -33,8 +32,7 @@ class BatchLeftoversTest : public ::testing::Test {
               std::erase_if(jobs_, [number](const JobStatus& job) { return job.number == number; });
               return {};
             },
-            [this](i64 number) -> Expected<bool> { return number != running_; },
-            [](const AllocationId& id) { return "sweep-" + id; }};
+            [this](i64 number) -> Expected<bool> { return number != running_; }};
   }
   // An allocation that the database does not know to have ended; existing_job: its job's number, 0 for its own.
   AllocationPlace recorded(const AllocationId& id, i64 existing_job) {

@@ -20,21 +20,21 @@ TEST(BatchState, AnEndThatWasToldIsNeverTakenBack) {
   for (int e = 0; e < kBatchJobEvents; ++e)
     for (const State state : {State::kLeaving, State::kClosed}) {
       const auto next = next_state(state, static_cast<On>(e));
-      EXPECT_TRUE(!next || has_ended(*next)) << name_of(state) << " " << name_of(static_cast<On>(e));
+      EXPECT_TRUE(!next || has_ended(*next)) << static_cast<int>(state) << " " << e;
     }
 }
 
 TEST(BatchState, OnlyWhatMayBeAbsentIsSubmittedAgain) {
   for (const State state : kAll) {
     const bool may_be_absent = state == State::kInDoubt || state == State::kWaitingForRoom;
-    EXPECT_EQ(next_state(state, On::kSubmittedAgain).has_value(), may_be_absent) << name_of(state);
+    EXPECT_EQ(next_state(state, On::kSubmittedAgain).has_value(), may_be_absent) << static_cast<int>(state);
   }
 }
 
 TEST(BatchState, OneThatTheSchedulerMayHaveIsCancelledOrLeft) {
   for (const State state : {State::kInDoubt, State::kQueued, State::kRunning, State::kLastWords}) {
-    EXPECT_EQ(next_state(state, On::kGivenUp), State::kCancelling) << name_of(state);
-    EXPECT_EQ(next_state(state, On::kBye), State::kLeaving) << name_of(state);
+    EXPECT_EQ(next_state(state, On::kGivenUp), State::kCancelling) << static_cast<int>(state);
+    EXPECT_EQ(next_state(state, On::kBye), State::kLeaving) << static_cast<int>(state);
   }
   EXPECT_EQ(next_state(State::kCancelling, On::kBye), State::kLeaving);
   for (const On event : {On::kGivenUp, On::kBye})
@@ -43,7 +43,7 @@ TEST(BatchState, OneThatTheSchedulerMayHaveIsCancelledOrLeft) {
 
 TEST(BatchState, AnAbandonedJobIsClosed) {
   for (const State state : kAll)
-    EXPECT_EQ(next_state(state, On::kAbandoned), State::kClosed) << name_of(state);
+    EXPECT_EQ(next_state(state, On::kAbandoned), State::kClosed) << static_cast<int>(state);
 }
 
 TEST(BatchState, EveryStateIsReachedAndCanBeLeft) {
@@ -53,7 +53,7 @@ TEST(BatchState, EveryStateIsReachedAndCanBeLeft) {
     for (int e = 0; e < kBatchJobEvents; ++e)
       if (const auto next = next_state(from, static_cast<On>(e)); next && *next != from)
         reached.insert(*next), left = true;
-    EXPECT_TRUE(left) << name_of(from);
+    EXPECT_TRUE(left) << static_cast<int>(from);
   }
   EXPECT_EQ(reached.size(), kAll.size());
 }

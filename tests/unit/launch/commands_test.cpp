@@ -19,12 +19,7 @@ namespace {
 CommandResult say(std::vector<std::string> argv, double limit_s = 600) {
   boost::asio::io_context io;
   Commands commands(io);
-  CommandResult out;
-  int answers = 0;
-  commands.run(std::move(argv), limit_s, [&](const CommandResult& said) { out = said, ++answers; });
-  io.run();
-  EXPECT_EQ(answers, 1);
-  return out;
+  return run_to_end(io, commands.run(std::move(argv), limit_s));
 }
 
 TEST(Commands, BothStreamsAndTheCodeComeBack) {
@@ -75,16 +70,16 @@ TEST(Commands, WithoutADescriptorLeftTheAnswerSaysSo) {
   boost::asio::io_context io;
   Commands commands(io);
   boost::asio::steady_timer there(io);  // the loop's own descriptors are
-  CommandResult out;
+  auto answer = boost::asio::co_spawn(io, commands.run({"true"}, 30), boost::asio::use_future);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = ::dup(0);
   ::close(next);
   const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_NO_THROW(commands.run({"true"}, 30, [&](const CommandResult& said) { out = said; }));
-  ::setrlimit(RLIMIT_NOFILE, &before);
   io.run();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  const CommandResult out = answer.get();
   EXPECT_EQ(out.code, -1);
   EXPECT_NE(out.err.find("Too many open files"), std::string::npos) << out.err;
 }
@@ -101,20 +96,9 @@ TEST(Commands, VariablesThatChangeWhatSlurmDoesAreTakenAway) {
   EXPECT_NE(said.out.find("PATH="), std::string::npos);
 }
 
-TEST(Commands, TheDestructorEndsCommandsWithoutCallbacks) {
-  boost::asio::io_context io;
-  int answers = 0;
-  {
-    Commands commands(io);
-    commands.run({"sleep", "1000"}, 1000, [&](const CommandResult&) { ++answers; });
-  }
-  io.run_for(std::chrono::milliseconds(100));
-  EXPECT_EQ(answers, 0);
-}
-
 awaitable<void> wait_for_sleep(Commands& commands, std::shared_ptr<int> answers) {
   const std::vector<std::string> words{"sleep", "1000"};  // gcc 12 takes no braces beside co_await
-  const CommandResult said = co_await commands.result(words, 1000, [] {});
+  const CommandResult said = co_await commands.run(words, 1000);
   *answers += said.timed_out ? 1 : 2;
 }
 

@@ -27,11 +27,13 @@ CommandResult answer_of(int code, std::string out, std::string err = "") {
 class AnsweredCommands final : public Commands {
  public:
   explicit AnsweredCommands(boost::asio::io_context& io) : Commands(io), loop_(io) {}
-  void run(std::vector<std::string> argv, double, Answer answer) override {
+  awaitable<CommandResult> run(std::vector<std::string> argv, double) override {
     auto program = argv[0] == "env" ? argv[2] : argv[0];
     if (program == "qstat" && argv[1] == "-j") program = "qstat -j";
     asked.push_back(program);
-    boost::asio::post(loop_, [answer, result = answers[program]] { answer(result); });
+    const CommandResult said = answers[program];
+    co_await boost::asio::post(loop_, boost::asio::use_awaitable);
+    co_return said;
   }
   std::map<std::string, CommandResult> answers;
   std::vector<std::string> asked;
@@ -43,22 +45,10 @@ class AnsweredCommands final : public Commands {
 class GridEngineSchedulerTest : public ::testing::Test {
  protected:
   Expected<QueryAnswer> query(std::vector<JobKey> keys) {
-    std::optional<Expected<QueryAnswer>> out;
     commands_->asked.clear();
-    boost::asio::co_spawn(io_, scheduler_.query(keys, [this] { ++counted_; }),
-                          [&](std::exception_ptr, Expected<QueryAnswer> answer) { out = std::move(answer); });
-    io_.restart();
-    io_.run();
-    EXPECT_TRUE(out) << "no answer";
-    return out.value_or(fail("no answer"));
+    return run_to_end(io_, scheduler_.query(keys, [this] { ++counted_; }));
   }
-  bool cancel() {
-    std::optional<bool> out;
-    scheduler_.cancel({"n", 3}, [&](bool worked) { out = worked; });
-    io_.restart();
-    io_.run();
-    return out.value_or(false);
-  }
+  bool cancel() { return run_to_end(io_, scheduler_.cancel({"n", 3})); }
 
   boost::asio::io_context io_;
   AnsweredCommands* commands_ = new AnsweredCommands(io_);

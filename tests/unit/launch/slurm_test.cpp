@@ -20,9 +20,11 @@ class AnsweringCommands final : public Commands {
  public:
   AnsweringCommands(boost::asio::io_context& io, Script script, std::map<std::string, int>& asked)
       : Commands(io), loop_(io), script_(std::move(script)), asked_(asked) {}
-  void run(std::vector<std::string> argv, double, Answer answer) override {
+  awaitable<CommandResult> run(std::vector<std::string> argv, double) override {
     ++asked_[argv[0]];
-    boost::asio::post(loop_, [answer, said = script_(argv)] { answer(said); });
+    const CommandResult said = script_(argv);
+    co_await boost::asio::post(loop_, boost::asio::use_awaitable);
+    co_return said;
   }
 
  private:
@@ -73,6 +75,20 @@ class SlurmTest : public ::testing::Test {
   std::map<std::string, int> asked_;
   std::vector<Event> events_;
 };
+
+TEST_F(SlurmTest, ALauncherThatGoesBeforeTheLoopRunsSubmitsNothing) {
+  boost::asio::io_context io;
+  const Script script = [](const std::vector<std::string>&) { return fine("1\n"); };
+  auto launcher = make_slurm(
+      io, SlurmOptions(), {"/bin/true", "/bin/true", true}, [](const Event&) {},
+      std::make_unique<AnsweringCommands>(io, script, asked_));
+  AllocationRequest request;
+  request.id = "a1", request.spool = folder_;
+  ASSERT_TRUE(launcher->request(request));
+  launcher.reset();
+  io.run();
+  EXPECT_EQ(asked_["sbatch"], 0);
+}
 
 TEST_F(SlurmTest, OneQuestionIsAboutAllJobs) {
   std::size_t most_names = 0;

@@ -15,11 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-awaitable<void> unpack_into(boost::asio::io_context& io, fs::path archive, fs::path spool, std::size_t node,
-                            bool& whole) {
-  whole = co_await unpack_logs(io, std::move(archive), std::move(spool), node);
-}
-
 class SshLogsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -40,8 +35,7 @@ class SshLogsTest : public ::testing::Test {
     fs::remove_all(root_ / "far");
     fs::create_directories(root_ / "far");
     boost::asio::io_context io;
-    start_coroutine(io, unpack_into(io, archive, root_ / "spool", node, whole_));
-    io.run();
+    whole_ = run_to_end(io, unpack_logs(io, archive, root_ / "spool", node));
     EXPECT_FALSE(fs::exists(archive));
   }
   std::string text(const fs::path& file) const { return files::read(root_ / "spool" / file).value_or(""); }
@@ -79,10 +73,7 @@ TEST_F(SshLogsTest, ALinkLeadsNothingOutOfTheSpool) {
 TEST_F(SshLogsTest, WhatIsNoArchiveLeavesNothing) {
   std::ofstream(root_ / "logs.tar") << "no tar at all";
   boost::asio::io_context io;
-  whole_ = true;
-  start_coroutine(io, unpack_into(io, root_ / "logs.tar", root_ / "spool", 0, whole_));
-  io.run();
-  EXPECT_FALSE(whole_);
+  EXPECT_FALSE(run_to_end(io, unpack_logs(io, root_ / "logs.tar", root_ / "spool", 0)));
   EXPECT_TRUE(fs::is_empty(root_ / "spool"));
 }
 

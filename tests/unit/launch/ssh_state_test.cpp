@@ -12,7 +12,7 @@ TEST(SshState, HostsOnceFreeStayFree) {
   for (int e = 0; e < kSshEvents; ++e)
     for (const SshState state : {SshState::kEnded, SshState::kAbandoned}) {
       const auto next = next_state(state, static_cast<SshEvent>(e));
-      EXPECT_TRUE(!next || has_ended(*next)) << name_of(state) << " " << name_of(static_cast<SshEvent>(e));
+      EXPECT_TRUE(!next || has_ended(*next)) << static_cast<int>(state) << " " << e;
     }
 }
 
@@ -21,8 +21,8 @@ TEST(SshState, EveryStateIsReachedCanBeStoppedAndAbandoned) {
   for (int s = 0; s < kSshStates; ++s) {
     const auto from = static_cast<SshState>(s);
     const auto stopped = next_state(from, SshEvent::kStopped);
-    EXPECT_TRUE(stopped && is_over(*stopped)) << name_of(from);
-    EXPECT_EQ(next_state(from, SshEvent::kAbandoned), SshState::kAbandoned) << name_of(from);
+    EXPECT_TRUE(stopped && is_over(*stopped)) << static_cast<int>(from);
+    EXPECT_EQ(next_state(from, SshEvent::kAbandoned), SshState::kAbandoned) << static_cast<int>(from);
     for (int e = 0; e < kSshEvents; ++e)
       if (const auto next = next_state(from, static_cast<SshEvent>(e))) reached.insert(*next);
   }

@@ -12,8 +12,8 @@
 #include <set>
 #include <string>
 
+#include "runtime/accept_callers.h"
 #include "runtime/coroutine.h"
-#include "worker/agent/net/accept_callers.h"
 #include "worker/agent/net/interface.h"
 #include "worker/agent/net/peer_connection.h"
 #include "worker/agent/net/secret.h"

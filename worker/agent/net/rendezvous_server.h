@@ -9,10 +9,10 @@
 #include <map>
 #include <memory>
 
+#include "runtime/accept_callers.h"
 #include "runtime/coroutine.h"
 #include "schema/frame.h"
 #include "schema/trial.h"
-#include "worker/agent/net/accept_callers.h"
 
 namespace sweep::agent {
 

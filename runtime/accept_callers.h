@@ -11,7 +11,7 @@
 
 #include "runtime/coroutine.h"
 
-namespace sweep::agent {
+namespace sweep {
 
 template <class Protocol>
 awaitable<void> accept_callers(
@@ -32,4 +32,4 @@ awaitable<void> accept_callers(
   }
 }
 
-}  // namespace sweep::agent
+}  // namespace sweep
