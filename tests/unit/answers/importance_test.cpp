@@ -86,7 +86,8 @@ TEST(Heatmap, WithoutNamedAxesDrawsTheTwoThatMatterMost) {
       }
   const auto map = heatmap(rows, {});
   ASSERT_TRUE(map);
-  EXPECT_THAT((std::vector{map->rows.name(), map->cols.name()}), ::testing::UnorderedElementsAre("tp", "zero"));
+  EXPECT_THAT((std::vector{map->rows.name(), map->cols.name()}),
+              ::testing::UnorderedElementsAre("tp", "zero"));
 }
 
 TEST(Pareto, KeepsWhatNothingBeatsInBoth) {

@@ -17,8 +17,8 @@ TEST(GridExpand, ProductInFileOrderFirstAxisOutermost) {
   ASSERT_EQ(e.entries.size(), 4u);
   std::vector<std::pair<i64, i64>> seen;
   for (const auto& entry : e.entries) seen.emplace_back(entry.trial.dp, entry.trial.seq_len);
-  EXPECT_THAT(seen,
-              ::testing::ElementsAre(std::pair(1, 64), std::pair(1, 128), std::pair(2, 64), std::pair(2, 128)));
+  EXPECT_THAT(
+      seen, ::testing::ElementsAre(std::pair(1, 64), std::pair(1, 128), std::pair(2, 64), std::pair(2, 128)));
   EXPECT_EQ(e.entries[0].source, "g.yaml:3");
   EXPECT_EQ(e.entries[0].id, trial_id(e.entries[0].trial));
   EXPECT_EQ(e.entries[0].trial.model, "llama3-8b");

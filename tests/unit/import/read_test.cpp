@@ -229,7 +229,7 @@ TEST(Import, ALabelKeepsWhatItsTextSays) {
   for (const ImportedRow& row : read.rows) labels.push_back(row.entry.trial.labels);
   EXPECT_THAT(labels,
               ::testing::ElementsAre(R"({"run":"007"})", R"({"run":"12345678901234567890"})", R"({"run":7})",
-                                   R"({"run":0.5})", R"({"run":-2})", R"({"run":0})"));
+                                     R"({"run":0.5})", R"({"run":-2})", R"({"run":0})"));
 }
 
 TEST(Import, AnAxisIsSetOnce) {

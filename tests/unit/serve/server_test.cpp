@@ -106,7 +106,8 @@ TEST_F(Serve, AnotherTokenReachesNothing) {
   for (const std::string& target :
        {wrong, std::string("/"), path().substr(0, 9) + "/", std::string("//"), path().substr(1), "/" + path(),
         std::string("*"), path().substr(0, path().size() - 1)})
-    EXPECT_THAT(ask("GET " + target), ::testing::AnyOf(StartsWith("HTTP/1.1 404"), StartsWith("HTTP/1.1 400")))
+    EXPECT_THAT(ask("GET " + target),
+                ::testing::AnyOf(StartsWith("HTTP/1.1 404"), StartsWith("HTTP/1.1 400")))
         << target;
   EXPECT_TRUE(asked_.empty());
 }
