@@ -42,9 +42,14 @@ set(SWEEP_HOME_CURL::libcurl export)
 set(SWEEP_HOME_PkgConfig::libsodium agent)
 set(SWEEP_HOME_sweep_torch comm model kernels optim parallel step rank phantom)
 
-# Rooms under the fuzzers (tests/fuzz; of agent one file): branches are counted, and -O1 gives five times as many runs a second.
+# Rooms under the fuzzers (tests/fuzz; of agent one file): branches are counted. SWEEP_FAST_FUZZERS: -O1 gives five times as many runs a
+# second, and takes the compiler three times as long.
 set(SWEEP_FUZZED base schema shape grid ingest import command)
-set(SWEEP_FUZZED_OPTIONS -fsanitize=fuzzer-no-link -O1)
+set(SWEEP_FUZZER_OPTIMISATION "")
+if(SWEEP_FAST_FUZZERS)
+  set(SWEEP_FUZZER_OPTIMISATION -O1)
+endif()
+set(SWEEP_FUZZED_OPTIONS -fsanitize=fuzzer-no-link ${SWEEP_FUZZER_OPTIMISATION})
 
 # False alarms of gcc 12, by room: it takes the empty state of std::optional, std::variant and tl::expected for uninitialised
 # memory; and at -O3 it inlines the new, and not the delete, of the frames of Asio's coroutines.
@@ -59,7 +64,8 @@ set(SWEEP_WAITS_FOR_OTHERS launch export import serve interop run simulate cli a
 set(SWEEP_WAITING_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 # Rooms that are one unit where the time to build from nothing counts: the headers of libraries, which take longer than what is in a room,
-# are read once for all of them. SWEEP_JOIN_ROOMS: for the builds that only tests use; SWEEP_QUICK_TO_BUILD: LibTorch's headers.
+# are read once for all of them. The rooms of an entry are compiled with the options of all of them, so none is under the fuzzers.
+# SWEEP_JOIN_ROOMS: for the builds that only tests use; SWEEP_QUICK_TO_BUILD: LibTorch's headers.
 set(SWEEP_JOINED_ROOMS "")
 if(SWEEP_JOIN_ROOMS)
   list(APPEND SWEEP_JOINED_ROOMS "answers export interop metrics search plan predict" "cli driver simulate run launch serve")
@@ -122,8 +128,8 @@ function(sweep_room name)
     if(NOT TARGET ${target})
       add_library(${target} STATIC)
       target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
-      sweep_compiled_as(${target} ${name})
     endif()
+    sweep_compiled_as(${target} ${name})
     target_sources(${target} PRIVATE ${sources})
     target_link_libraries(${target} PUBLIC ${linked})
   endif()

@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   auto next = learner->next().next;
   while (!next.empty()) {
     search::Known known;
-    known.standing = search::TrialStatus::kMeasured, known.tried = true,
+    known.status = search::TrialStatus::kMeasured, known.tried = true,
     known.rate = rate(all[next.front()], 0.3);
     learner->started(next.front());
     gaps.push_back(milliseconds([&] {

@@ -21,7 +21,7 @@ void mixtral(Trial& t) {
   t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
   t.dp = t.ep = 2;
 }
-void deepseek(Trial& t) {
+void latent_experts(Trial& t) {
   t.spec.family = "deepseek_v2", t.spec.kv_lora_rank = 12, t.spec.rope_head_dim = 4, t.spec.v_head_dim = 6;
   t.spec.experts = 4, t.spec.experts_per_token = 2, t.spec.shared_experts = 1;
   t.spec.dense_layers = 1, t.spec.dense_intermediate_size = 40;
@@ -45,9 +45,9 @@ const SplitCase kSplitCases[] = {
      [](Trial& t) { with_sinks(t), t.dp = t.ep = t.tp = 2, t.zero = 2; }},
     {"zero_bubble gemma3 tp 2 sp", [](Trial& t) { windows_by_layer(t), t.tp = 2, t.sp = true; }},
     {"zero_bubble gemma3 dp 2 zero 3", [](Trial& t) { windows_by_layer(t), t.dp = 2, t.zero = 3; }},
-    {"zero_bubble deepseek tp 2", [](Trial& t) { deepseek(t), t.tp = 2; }},
+    {"zero_bubble deepseek tp 2", [](Trial& t) { latent_experts(t), t.tp = 2; }},
     {"zero_bubble deepseek sp",
-     [](Trial& t) { deepseek(t), t.spec.q_lora_rank = 14, t.tp = 2, t.sp = true; }},
+     [](Trial& t) { latent_experts(t), t.spec.q_lora_rank = 14, t.tp = 2, t.sp = true; }},
     {"zero_bubble dp 2", [](Trial& t) { t.dp = 2; }},
     {"zero_bubble dp 2 zero 1", [](Trial& t) { t.dp = 2, t.zero = 1; }},
     {"zero_bubble dp 2 zero 2", [](Trial& t) { t.dp = 2, t.zero = 2; }},
