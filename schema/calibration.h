@@ -1,6 +1,5 @@
-// Checks of a CalibrationRequest: what the ranks of one calibration attempt measure. It travels in the axis `program` of
-// a trial whose workload is `calibrate`. What they found travels back as CalibrationFindings in the
-// record's `effective`.
+// Reads and checks a CalibrationRequest (messages.def), which travels in the axis `program` of a trial whose workload is
+// `calibrate`. What its ranks found travels back as CalibrationFindings in the record's `effective`.
 #pragma once
 #include <string_view>
 

@@ -1,5 +1,6 @@
 // JSON <-> structs, the canonical form and the id of a trial. Readers refuse wrong types with a sentence;
-// unknown keys are ignored (a newer writer), absent keys take the default.
+// unknown keys are ignored (a newer writer), absent keys take the default, or refuse the record where the field is
+// .needed().
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

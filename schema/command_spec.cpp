@@ -63,8 +63,7 @@ Expected<void> read_member(CommandSpec& out, const std::string& key, const json&
   if (key == "per_node") return flag(out.per_node);
   if (key == "stop_after_steps") return flag(out.stop_after_steps);
   if (key == "folder") {
-    SWEEP_GET(auto folder, text_from(value, key));
-    out.folder = std::move(folder);
+    SWEEP_GET(out.folder, text_from(value, key));
     return {};
   }
   if (key != "argv") return fail("'{}' is not a key of a command", key);

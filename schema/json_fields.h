@@ -106,8 +106,10 @@ class Reader {
     const auto it = object_.find(key);
     if (it == object_.end() && needed) error_ = fmt::format("{}: '{}' is missing", what_, key);
     if (it == object_.end()) return *this;
-    if (!read(*it, out))
-      error_ = fmt::format("{}: '{}' {}: {}", what_, key, expected<T>(), dump(*it).substr(0, 80));
+    std::string inner;
+    if (!read(*it, out, &inner))
+      error_ = fmt::format("{}: '{}' {}: {}", what_, key, expected<T>(),
+                           inner.empty() ? dump(*it).substr(0, 80) : inner);
     return *this;
   }
 
@@ -117,14 +119,14 @@ class Reader {
     return value;
   }
 
-  // One value; false: wrong type or out of range.
+  // One value; false: wrong type or out of range. `inner`: takes the error of a record in it.
   template <class T>
-  static bool read(const json& j, T& out) {
+  static bool read(const json& j, T& out, std::string* inner = nullptr) {
     if constexpr (IsOptional<T>::value) {
       if (j.is_null()) return out.reset(), true;
-      typename T::value_type inner{};
-      if (!read(j, inner)) return false;
-      out = std::move(inner);
+      typename T::value_type each{};
+      if (!read(j, each, inner)) return false;
+      out = std::move(each);
       return true;
     } else if constexpr (std::is_same_v<T, bool>) {
       if (!j.is_boolean()) return false;
@@ -149,17 +151,18 @@ class Reader {
       return read_columns(j, out);
     } else if constexpr (IsAsked<T>::value) {
       out.asked = true;
-      return read(j, out.answer);
+      return read(j, out.answer, inner);
     } else if constexpr (IsPair<T>::value) {
-      return j.is_array() && j.size() == 2 && read(j[0], out.first) && read(j[1], out.second);
+      return j.is_array() && j.size() == 2 && read(j[0], out.first, inner) && read(j[1], out.second, inner);
     } else if constexpr (IsMap<T>::value) {
-      return read_map(j, out);
+      return read_map(j, out, inner);
     } else if constexpr (IsList<T>::value) {
-      return read_list(j, out);
+      return read_list(j, out, inner);
     } else {
-      auto inner = from_json<T>(j);
-      if (!inner) return false;
-      out = std::move(*inner);
+      auto record = from_json<T>(j);
+      if (!record && inner != nullptr) *inner = record.error().message;
+      if (!record) return false;
+      out = std::move(*record);
       return true;
     }
   }
@@ -197,23 +200,23 @@ class Reader {
   }
 
   template <class T>
-  static bool read_list(const json& j, T& out) {
+  static bool read_list(const json& j, T& out, std::string* inner) {
     if (!j.is_array()) return false;
     out.clear();
-    for (const auto& each : j) {
-      typename T::value_type inner{};
-      if (!read(each, inner)) return false;
-      out.insert(out.end(), std::move(inner));
+    for (const auto& item : j) {
+      typename T::value_type each{};
+      if (!read(item, each, inner)) return false;
+      out.insert(out.end(), std::move(each));
     }
     return true;
   }
 
   template <class T>
-  static bool read_map(const json& j, T& out) {
+  static bool read_map(const json& j, T& out, std::string* inner) {
     if (!j.is_object()) return false;
     out.clear();
     for (const auto& [key, each] : j.items())
-      if (!read(each, out[key])) return false;
+      if (!read(each, out[key], inner)) return false;
     return true;
   }
 

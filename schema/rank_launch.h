@@ -5,8 +5,9 @@
 //   zygote:  sweep-rank zygote
 //
 // The zygote communicates on file descriptor 3, a SOCK_SEQPACKET pair made by the agent, one JSON object per
-// message: it sends a ZygoteAnswer, first that it is ready, then one to each RankLaunch. It forks twice, so that the agent, a subreaper, adopts the rank and waits for it; it
-// sends the rank's pid once the process group is set. End of file on 3 ends the zygote.
+// message: it sends a ZygoteAnswer, first that it is ready, then one to each RankLaunch. It forks twice, so that the
+// agent, a subreaper, adopts the rank and waits for it; it sends the rank's pid once the process group is set. End of
+// file on 3 ends the zygote.
 //
 // Either way the rank: leads or joins process group `pgid` (0: it becomes leader of a new one), sets
 // PDEATHSIG to SIGKILL after the last fork and checks that the agent is still alive, appends stdout and

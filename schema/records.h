@@ -1,5 +1,6 @@
-// Records: the reports of ranks and agents about an attempt, which are raw measurements, and the result that follows
-// from them. The members, with their meaning, are in schema/records.def.
+// Records: the reports of ranks and agents about an attempt, which are raw measurements, the result that follows from
+// them, and what the programs tell each other. The members, with their meaning, are in schema/records.def and
+// schema/messages.def.
 #pragma once
 #include <map>
 #include <optional>
@@ -25,7 +26,7 @@ struct Asked {
   bool operator==(const Asked&) const = default;
 };
 using Counts = std::map<std::string, i64>;
-using Words = std::map<std::string, std::string>;
+using Texts = std::map<std::string, std::string>;
 struct CollectiveCount;
 using CollectiveCounts = std::map<std::string, CollectiveCount>;
 // A peer, and the speed of the link from it.

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 namespace sweep::comm {
 namespace {
@@ -27,18 +29,20 @@ std::size_t rounded_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// Ranks of the largest group that this process has joined: they all compute, also while two of them meet. Where there are more of
-// them than processors, a rank that waits actively keeps one from the rank that it waits for.
-std::atomic<int> ranks_at_work{0};
+// Decided by the largest group this process has ever joined: its ranks all compute, also while two of them meet.
+std::atomic<bool> may_spin{true};
 
-void note_ranks_at_work(int ranks) {
-  for (int known = ranks_at_work; known < ranks && !ranks_at_work.compare_exchange_weak(known, ranks);) {
-  }
+void note_group(int ranks, int processors) {
+  static std::mutex mutex;
+  static int largest = 0;
+  const std::scoped_lock lock(mutex);
+  if (ranks < largest) return;
+  largest = ranks;
+  may_spin.store(spins_for(ranks, processors), std::memory_order_relaxed);
 }
 
 int spins() {
-  static const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  return processors >= ranks_at_work.load(std::memory_order_relaxed) ? kSpins : 0;
+  return may_spin.load(std::memory_order_relaxed) ? kSpins : 0;
 }
 
 void pause_briefly() {
@@ -61,7 +65,6 @@ ShmSegment::ShmSegment(const std::string& path, int rank, int world, std::chrono
   slots_offset_ = rounded_up(sizeof(Head) + ranks * sizeof(Line) + ranks * ranks * sizeof(Mailbox), 4096);
   mail_offset_ = slots_offset_ + kSlots * ranks * piece_;
   size_ = mail_offset_ + ranks * ranks * kMail * kMailPiece;
-  note_ranks_at_work(world);
 
   fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   TORCH_CHECK_WITH(DistBackendError, fd_ >= 0, "cannot open shared segment ", path, ": ",
@@ -80,6 +83,7 @@ ShmSegment::ShmSegment(const std::string& path, int rank, int world, std::chrono
   lines_ = reinterpret_cast<Line*>(base_ + sizeof(Head));
   mailboxes_ = reinterpret_cast<Mailbox*>(base_ + sizeof(Head) + ranks * sizeof(Line));
   join(timeout);
+  note_group(world, processors());
 }
 
 ShmSegment::~ShmSegment() {
@@ -115,6 +119,18 @@ void ShmSegment::join(std::chrono::milliseconds timeout) {
     TORCH_CHECK_WITH(DistBackendError, pidfds_[peer] >= 0 || errno != ESRCH, "rank ", peer,
                      " died while joining");
   }
+}
+
+// How many processors the ranks of the group may use together: each may be kept to cores of its own, or all to the same.
+int ShmSegment::processors() const {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int rank = 0; rank < world_; ++rank) {
+    cpu_set_t theirs;
+    if (sched_getaffinity(static_cast<pid_t>(line(rank).pid.load()), sizeof theirs, &theirs) == 0)
+      CPU_OR(&all, &all, &theirs);
+  }
+  return CPU_COUNT(&all);
 }
 
 std::byte* ShmSegment::area(std::uint32_t piece, int rank) const {

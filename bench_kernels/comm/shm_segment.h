@@ -16,6 +16,12 @@
 
 namespace sweep::comm {
 
+// Whether a rank waits actively for another one: where there are fewer processors than ranks at work, it would keep one
+// from the rank that it waits for.
+constexpr bool spins_for(int ranks, int processors) {
+  return processors >= ranks;
+}
+
 class ShmSegment {
  public:
   static constexpr std::uint32_t kSlots = 16;
@@ -78,6 +84,7 @@ class ShmSegment {
   void check_peers(const WaitsFor& waits_for) const;
   void reserve(std::size_t offset, std::size_t bytes) const;
   void join(std::chrono::milliseconds timeout);
+  int processors() const;
 
   std::string path_;
   int rank_, world_;

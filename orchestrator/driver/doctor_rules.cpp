@@ -10,6 +10,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/found_gpu.h"
+#include "orchestrator/launch/probe_answer.h"
 #include "schema/codec.h"
 
 namespace sweep::driver {
@@ -47,15 +48,14 @@ std::vector<GpuFacts> gpus_of(const NodeFacts& facts) {
 constexpr double kClockLimit = 2;         // seconds
 constexpr double kShmNeeded = 256 << 20;  // bytes
 
-Finding judge_version(const Expected<NodeProbe>& probe, const NodeWants& wants) {
-  if (probe && probe->version == wants.version)
-    return {wants.node + " version", Health::kGood, probe->version};
-  return {wants.node + " version", Health::kBad,
+Finding judge_version(const ProbeAnswer& answer, const NodeWants& wants) {
+  const std::string what = wants.node + " version";
+  const auto wrong = launch::wrong_agent(answer, wants.version);
+  if (!wrong) return {what, Health::kGood, answer.version};
+  return {what, Health::kBad,
           fmt::format("its sweep-agent {}, this is {}: install the same build there, or name no agent and it "
                       "is copied",
-                      probe ? fmt::format("is version '{}'", probe->version)
-                            : fmt::format("answers what cannot be read ({})", probe.error().message),
-                      wants.version)};
+                      *wrong, wants.version)};
 }
 
 std::string access_there(const NodeProbe& probe, const std::string& path) {
@@ -142,10 +142,10 @@ Finding judge_declared(const NodeProbe& probe, const NodeWants& wants) {
 
 }  // namespace
 
-std::vector<Finding> judge_node(const Expected<NodeProbe>& answer, const NodeWants& wants) {
+std::vector<Finding> judge_node(const ProbeAnswer& answer, const NodeWants& wants) {
   std::vector<Finding> out{judge_version(answer, wants)};
   if (out[0].health == Health::kBad) return out;  // another version's words mean what they meant to it
-  const NodeProbe& probe = *answer;
+  const NodeProbe& probe = *answer.probe;
   if (!wants.folder.empty()) out.push_back(judge_path(probe, wants, wants.folder, "writable"));
   if (!wants.file.empty()) out.push_back(judge_file(probe, wants));
   if (!wants.rank.empty()) out.push_back(judge_path(probe, wants, wants.rank, "executable"));

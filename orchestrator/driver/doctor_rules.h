@@ -14,13 +14,13 @@
 
 namespace sweep::driver {
 
-using launch::Finding, launch::Health, launch::NodeWants;
+using launch::Finding, launch::Health, launch::NodeWants, launch::ProbeAnswer;
 
 // One finding for the driver, one per kind of GPU; "no GPU" is good news for CPU trials and says so.
 std::vector<Finding> judge_gpus(const NodeFacts& node, const RankFacts& rank);
 
 // Judges a node by its answer to `sweep-agent --probe`.
-std::vector<Finding> judge_node(const Expected<NodeProbe>&, const NodeWants&);
+std::vector<Finding> judge_node(const ProbeAnswer&, const NodeWants&);
 
 // Why the GPUs of a node, by its facts, are not the declared hardware, or fewer than the `needed`, and what
 // to do; nullopt: they are, or the facts do not tell of GPUs (no NVML there): each rank then looks for itself.

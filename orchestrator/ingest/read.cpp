@@ -2,10 +2,12 @@
 // damage.
 #include <fmt/format.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/ingest/ingest.h"
 #include "schema/codec.h"
+#include "schema/node_part.h"
 
 namespace sweep::ingest {
 namespace {
@@ -25,12 +27,18 @@ Expected<Message> typed(const json& body) {
   return std::move(*read);
 }
 
+Expected<Message> started(const json& body) {
+  SWEEP_GET(auto start, from_json<AttemptStarted>(body));
+  if (std::ssize(start.pids) > kMaxRanks) return fail("'pids' are more than an attempt can have");
+  return start;
+}
+
 Expected<Message> message(const spool::Line& line) {
   if (line.kind == spool::kRankRecord) return typed<RankRecord>(line.body);
   if (line.kind == spool::kRankExit) return typed<RankExit>(line.body);
   if (line.kind == spool::kAttemptEnd) return typed<AttemptEnd>(line.body);
   if (line.kind == spool::kNode) return typed<NodeRecord>(line.body);
-  if (line.kind == spool::kStarted) return typed<AttemptStarted>(line.body);
+  if (line.kind == spool::kStarted) return started(line.body);
   if (line.kind == spool::kHello) return typed<AgentHello>(line.body);
   if (line.kind == spool::kNodeOut) return typed<NodeOut>(line.body);
   if (line.kind == spool::kBye) return typed<Leave>(line.body);

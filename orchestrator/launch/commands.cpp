@@ -124,8 +124,8 @@ awaitable<CommandResult> Commands::run(std::vector<std::string> argv, double lim
       });
 }
 
-awaitable<CommandResult> Commands::result(std::vector<std::string> argv, double limit_s,
-                                          const std::function<void()>& counted) {
+awaitable<CommandResult> Commands::run_counted(std::vector<std::string> argv, double limit_s,
+                                               const std::function<void()>& counted) {
   counted();
   return run(std::move(argv), limit_s);
 }

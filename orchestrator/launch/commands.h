@@ -30,11 +30,12 @@ class Commands {
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
 
-  // argv[0] is looked up in PATH. A coroutine that waits goes on from the event loop, and not after the destructor.
+  // argv[0] is looked up in PATH. The coroutine is awaited while the object lives; it goes on from the event loop, and
+  // not after the destructor.
   virtual awaitable<CommandResult> run(std::vector<std::string> argv, double limit_s);
   // The same. `counted` is called first.
-  awaitable<CommandResult> result(std::vector<std::string> argv, double limit_s,
-                                  const std::function<void()>& counted);
+  awaitable<CommandResult> run_counted(std::vector<std::string> argv, double limit_s,
+                                       const std::function<void()>& counted);
 
  private:
   class Running;

@@ -38,14 +38,21 @@ struct NodeWants {
   std::int64_t asked_unix_ns = 0, answered_unix_ns = 0;
 };
 
+// The answer of a node's probe. The host and the version are read even where the rest is not: another build may
+// state a member by another type.
+struct ProbeAnswer {
+  std::string host, version;  // empty: it states none
+  Expected<NodeProbe> probe;
+};
+
 struct CheckRequest {
   Programs programs;             // programs of this machine; they need not exist
   std::filesystem::path db;      // path, absolute, that the database of a run would have
   std::string hardware = "cpu";  // hardware of the trial over the nodes
   i64 nodes = 2;
   std::string working_folder;  // working folder of the grid's command; empty: none is stated
-  // Judges the answer of a node's probe, or why it is none.
-  std::function<std::vector<Finding>(const Expected<NodeProbe>&, const NodeWants&)> judge;
+  // Judges the answer of a node's probe.
+  std::function<std::vector<Finding>(const ProbeAnswer&, const NodeWants&)> judge;
 };
 
 }  // namespace sweep::launch

@@ -77,9 +77,9 @@ std::optional<Bye> SpoolMailbox::bye() const {
       spool::parse(std::string_view(*bytes).substr(before == std::string::npos ? 0 : before + 1));
   if (parsed.lines.empty()) return std::nullopt;
   const auto& line = parsed.lines.back();
-  const auto said = from_json<Leave>(line.body);
-  if (line.kind != spool::kBye || line.incarnation != incarnation_ || !said) return std::nullopt;
-  return Bye{spool::bye_cause(said->reason), said->reason.empty() ? "finished" : said->reason};
+  if (line.kind != spool::kBye || line.incarnation != incarnation_) return std::nullopt;
+  const auto reason = from_json<Leave>(line.body).value_or(Leave()).reason;  // a damaged body is a bye too
+  return Bye{spool::bye_cause(reason), reason.empty() ? "finished" : reason};
 }
 
 }  // namespace sweep::launch

@@ -114,8 +114,7 @@ Expected<Meeting> CommandRank::meet() {
 
 Expected<ProgramEnd> CommandRank::run() {
   progress_.phase(Phase::kInit);
-  SWEEP_GET(auto attempt, read_attempt(launch_));
-  attempt_ = std::move(attempt);
+  SWEEP_GET(attempt_, read_attempt(launch_));
   launch_.local_rank = local_rank_of(attempt_, launch_);
   record_.attempt = attempt_.id;
   SWEEP_GET(command_, command_from(attempt_.trial.program));

@@ -43,12 +43,11 @@ int run_launch(const std::string& launch_json) {
 }
 
 // Forked ranks need a parent that has run no parallel region.
-int check(const std::string& checkpoint, const std::string& tokens, const Trial& layout) {
+Expected<void> check(const std::string& checkpoint, const std::string& tokens, const Trial& layout) {
   if (layout.world() > 1) at::set_num_threads(1);
-  const auto answer = step::check(checkpoint, tokens, layout);
-  if (!answer) return refuse(answer.error().message);
-  std::cout << *answer << "\n" << std::flush;  // what is buffered would be forked too
-  return 0;
+  SWEEP_GET(const auto answer, step::check(checkpoint, tokens, layout));
+  std::cout << answer << "\n" << std::flush;  // what is buffered would be forked too
+  return {};
 }
 
 template <class Choice>
@@ -89,25 +88,41 @@ void add_layout(CLI::App& command, Trial& t) {
              {"ring", "all_to_all"});
 }
 
-// Flags of a layout on each line, one JSON line out for each, in order; the first that is refused ends it. `common`: what the
-// command line says of all of them.
-int check_each(const std::string& checkpoint, const std::string& tokens, const Trial& common,
-               const std::string& layouts) {
-  std::ifstream file(layouts);
-  if (!file) return refuse(layouts + ": cannot be read");
-  at::set_num_threads(1);
-  for (std::string flags; std::getline(file, flags);) {
-    Trial layout = common;
-    CLI::App line("One layout of a check");
-    add_layout(line, layout);
-    try {
-      line.parse(flags);
-    } catch (const CLI::ParseError& error) {
-      return refuse(layouts + ": '" + flags + "': " + error.what());
-    }
-    if (const int code = check(checkpoint, tokens, layout); code != 0) return code;
+// The lines of a file that has some.
+Expected<std::vector<std::string>> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  if (!file.is_open() || file.bad()) return fail("{}: cannot be read", path);
+  if (lines.empty()) return fail("{}: holds no layout", path);
+  return lines;
+}
+
+Expected<Trial> layout_from(const std::string& flags, const Trial& common) {
+  Trial layout = common;
+  CLI::App line("One layout of a check");
+  add_layout(line, layout);
+  try {
+    line.parse(flags);
+  } catch (const CLI::ParseError& error) {
+    return fail("'{}': {}", flags, error.what());
   }
-  return 0;
+  return layout;
+}
+
+// Reads the flags of a layout from each line and prints one line of JSON for each, in order; the first that is refused
+// ends it. `common`: what the command line says of all of them.
+Expected<void> check_each(const std::string& checkpoint, const std::string& tokens, const Trial& common,
+                          const std::string& layouts) {
+  SWEEP_GET(const auto lines, lines_of(layouts));
+  at::set_num_threads(1);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto done = layout_from(lines[i], common).and_then([&](const Trial& layout) {
+      return check(checkpoint, tokens, layout);
+    });
+    if (!done) return fail("{}:{}: {}", layouts, i + 1, done.error().message);
+  }
+  return {};
 }
 
 // Trials as JSON lines in, one JSON line out for each, in order. A trial that the step refuses gets {"trial":
@@ -175,8 +190,9 @@ int run_command_line(int argc, char** argv) {
   check_command->add_option("--layouts", layouts,
                             "A file: on each line the flags of a layout; a line of JSON for each");
   check_command->callback([&] {
-    code =
+    const auto done =
         layouts.empty() ? check(checkpoint, tokens, layout) : check_each(checkpoint, tokens, layout, layouts);
+    code = done ? 0 : refuse(done.error().message);
   });
   auto* dry_run_command = app.add_subcommand(
       "dry-run", "Read trials (JSON lines) from standard input, print their peak bytes per rank");

@@ -1,7 +1,5 @@
 #include "orchestrator/launch/batch/batch_job.h"
 
-#include <nlohmann/json.hpp>
-
 #include "schema/codec.h"
 #include "schema/spool.h"
 

@@ -49,7 +49,7 @@ void JobLifecycle::cancel() {
 }
 
 awaitable<void> JobLifecycle::order_cancel(std::shared_ptr<JobLifecycle>) {
-  if (closed()) co_return;
+  if (closed()) co_return;  // the event loop may come here late: the host may be gone
   const bool worked = co_await host_.scheduler().cancel(key());
   cancel_ = Cancel::kWanted;
   if (worked) host_.poll_soon();  // else: again after the next query

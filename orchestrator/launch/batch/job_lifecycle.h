@@ -22,7 +22,7 @@ class BatchHost {
   // Query the scheduler soon: something changed.
   virtual void poll_soon() = 0;
   virtual double now_s() const = 0;  // steady clock
-  // Starts a coroutine on the event loop, which may come to it when the host is gone.
+  // Starts a coroutine on the event loop. It may begin to run after the host is gone.
   virtual void start(awaitable<void>) = 0;
 };
 

@@ -68,7 +68,7 @@ void JobSubmission::send() {
 }
 
 awaitable<void> JobSubmission::submit(std::shared_ptr<JobSubmission>) {
-  if (job_->closed()) co_return;
+  if (job_->closed()) co_return;  // the event loop may come here late: the host may be gone
   const SubmitAnswer answer = co_await job_->host().scheduler().submit(job_->request());
   answered(answer);
 }

@@ -1,6 +1,6 @@
 // Scheduler: what a batch job needs of a batch system: submit, cancel, query, and to read its answers. Slurm
-// is one (slurm_scheduler.h). It keeps no job: states and decisions are BatchJob's. REQUIRES: a coroutine that waits for an
-// answer goes on from the event loop, and not after the destructor.
+// is one (slurm_scheduler.h). It keeps no job: states and decisions are BatchJob's. REQUIRES: a coroutine is awaited
+// while the object lives; it goes on from the event loop, and not after the destructor.
 #pragma once
 #include <functional>
 #include <map>

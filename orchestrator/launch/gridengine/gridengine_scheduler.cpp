@@ -81,7 +81,8 @@ std::vector<JobKey> GridEngineScheduler::next_to_confirm(std::vector<JobKey> job
 }
 
 awaitable<Expected<QueryAnswer>> GridEngineScheduler::query(std::vector<JobKey> jobs, Counted counted) {
-  const CommandResult said = co_await commands_->result(qstat_of_user(login_name()), kCommandLimit, counted);
+  const CommandResult said =
+      co_await commands_->run_counted(qstat_of_user(login_name()), kCommandLimit, counted);
   const auto listed = said.ok() ? read_qstat(said.out) : fail(gridengine_reason(said.err));
   if (!listed) co_return tl::unexpected(listed.error());
   QueryAnswer answer;
@@ -99,12 +100,12 @@ awaitable<Expected<QueryAnswer>> GridEngineScheduler::query(std::vector<JobKey> 
   to_confirm = next_to_confirm(std::move(to_confirm));
   for (const JobKey& job : to_confirm) {
     std::vector<std::string> words{"qacct", "-j", std::to_string(*job.number)};
-    const CommandResult accounted = co_await commands_->result(words, kCommandLimit, counted);
+    const CommandResult accounted = co_await commands_->run_counted(words, kCommandLimit, counted);
     const auto end = accounted.ok() ? read_qacct(accounted.out, job.name) : std::nullopt;
     if (end) answer.jobs[job.name] = {*end};
     if (answer.jobs.contains(job.name)) continue;
     words[0] = "qstat";  // neither its list nor the accounting has the job
-    const CommandResult denied = co_await commands_->result(words, kCommandLimit, counted);
+    const CommandResult denied = co_await commands_->run_counted(words, kCommandLimit, counted);
     if (is_unknown_job(denied.out + denied.err)) answer.denied.push_back(job.name);
   }
   co_return answer;

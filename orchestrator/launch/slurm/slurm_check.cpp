@@ -3,15 +3,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/time.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/probe_answer.h"
 #include "orchestrator/launch/slurm/slurm_config.h"
 #include "orchestrator/launch/slurm/slurm_script.h"
 #include "orchestrator/launch/slurm/slurm_state.h"
-#include "schema/frame.h"
 #include "schema/version.h"
 
 namespace sweep::launch {
@@ -118,7 +115,7 @@ std::vector<Finding> check_nodes(const CheckRequest& request, const SlurmOptions
                          answer.timed_out ? "no answer in time" : first_line(answer.err), request.nodes)}};
   std::vector<Finding> out;
   for (const auto& probe : probes) {
-    const NodeWants wants{probe ? probe->host : "a node",
+    const NodeWants wants{probe.host.empty() ? "a node" : probe.host,
                           kVersion,
                           request.db.parent_path().string(),
                           file.path(),

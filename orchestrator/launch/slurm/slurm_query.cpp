@@ -84,13 +84,13 @@ awaitable<Expected<QueryAnswer>> query_jobs(Commands& commands, SlurmQueryMemory
                                             std::vector<JobKey> jobs, Scheduler::Counted counted) {
   QueryAnswer answer;
   const CommandResult listed =
-      co_await commands.result(squeue_by_name(names_of(jobs)), kSlurmAnswerLimit, counted);
+      co_await commands.run_counted(squeue_by_name(names_of(jobs)), kSlurmAnswerLimit, counted);
   if (!listed.ok()) co_return no_answer(listed);
   note(read_squeue(listed.out), answer);
   const auto missing = unlisted(jobs, answer);
   if (!missing.empty() && !memory.no_accounting) {
     const CommandResult old =
-        co_await commands.result(sacct_by_name(names_of(missing)), kSlurmAnswerLimit, counted);
+        co_await commands.run_counted(sacct_by_name(names_of(missing)), kSlurmAnswerLimit, counted);
     memory.no_accounting = old.err.find("accounting storage is disabled") != std::string::npos;
     if (!old.ok() && !memory.no_accounting) co_return no_answer(old);
     note(read_sacct(old.out), answer);
@@ -98,7 +98,7 @@ awaitable<Expected<QueryAnswer>> query_jobs(Commands& commands, SlurmQueryMemory
   const auto numbered = to_confirm(unlisted(missing, answer), answer, memory.turn);
   for (const JobKey& job : numbered) {
     std::vector<std::string> words{"scontrol", "show", "job", "--oneliner", std::to_string(*job.number)};
-    const CommandResult said = co_await commands.result(std::move(words), kSlurmAnswerLimit, counted);
+    const CommandResult said = co_await commands.run_counted(std::move(words), kSlurmAnswerLimit, counted);
     const auto facts = said.ok() ? read_scontrol(said.out) : std::nullopt;
     const bool gone = facts ? facts->name != job.name  // Slurm gave its number to another job
                             : said.err.find("Invalid job id") != std::string::npos;
@@ -114,10 +114,10 @@ awaitable<Expected<QueryAnswer>> query_jobs(Commands& commands, SlurmQueryMemory
 awaitable<Expected<QueryAnswer>> query_steps(Commands& commands, i64 existing_job, std::vector<JobKey> jobs,
                                              Scheduler::Counted counted) {
   const CommandResult listed =
-      co_await commands.result(squeue_of_job(existing_job), kSlurmAnswerLimit, counted);
+      co_await commands.run_counted(squeue_of_job(existing_job), kSlurmAnswerLimit, counted);
   if (!listed.ok()) co_return no_answer(listed);
   const CommandResult said =
-      co_await commands.result(squeue_of_steps(existing_job), kSlurmAnswerLimit, counted);
+      co_await commands.run_counted(squeue_of_steps(existing_job), kSlurmAnswerLimit, counted);
   if (!said.ok()) co_return no_answer(said);
   const auto facts = read_squeue(listed.out);
   const auto steps = read_steps(said.out);

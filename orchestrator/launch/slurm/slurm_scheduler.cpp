@@ -121,7 +121,7 @@ awaitable<Expected<QueryAnswer>> SlurmScheduler::query(std::vector<JobKey> jobs,
 awaitable<bool> SlurmScheduler::count_idle(Counted counted) {
   if (existing_job() || steady_s() - idle_asked_s_ < *options_.poll_seconds) co_return false;
   idle_asked_s_ = steady_s();
-  const CommandResult said = co_await commands_->result(sinfo_idle(), kSlurmAnswerLimit, counted);
+  const CommandResult said = co_await commands_->run_counted(sinfo_idle(), kSlurmAnswerLimit, counted);
   if (said.ok()) idle_ = read_idle(said.out);
   co_return said.ok();
 }

@@ -13,6 +13,7 @@
 #include "orchestrator/launch/allocation_call.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/probe_answer.h"
 #include "orchestrator/launch/ssh/ssh_leftovers.h"
 #include "orchestrator/launch/ssh/ssh_refusal.h"
 #include "runtime/attempt_token.h"
@@ -168,14 +169,13 @@ awaitable<bool> SshHosts::probe(std::size_t node) {
   const auto out =
       co_await ask(node, line, "", kShort, "it cannot run trials (`sweep doctor --on ssh` tells more)");
   if (!out) co_return false;
-  const auto facts = from_text<NodeProbe>(last_line(*out));
-  const std::string version = facts ? facts->version : "";
-  if (version == kVersion) co_return true;
-  events_->host_failed(
-      hosts_[node].name,
-      fmt::format("{} is version '{}', this is sweep {}: install the same one there, or name none "
-                  "and it is copied",
-                  places_[node].agent, version, kVersion));
+  const auto answers = probes_in(*out);
+  const auto wrong = wrong_agent(answers.empty() ? ProbeAnswer() : answers.back(), kVersion);
+  if (!wrong) co_return true;
+  events_->host_failed(hosts_[node].name,
+                       fmt::format("{} {}, this is sweep {}: install the same one there, or name none "
+                                   "and it is copied",
+                                   places_[node].agent, *wrong, kVersion));
   co_return false;
 }
 

@@ -66,7 +66,7 @@ const NodeWants kWants{"n1", "1", "/f", "", "/r", "cpu", "", true, 999'000'000'0
 
 std::string bad_of(const NodeProbe& probe, const NodeWants& wants) {
   std::string bad;
-  for (const auto& finding : judge_node(probe, wants))
+  for (const auto& finding : judge_node({probe.host, probe.version, probe}, wants))
     if (finding.health == Health::kBad) bad += finding.what + ": " + finding.detail + "\n";
   return bad;
 }
@@ -78,8 +78,8 @@ TEST(DoctorOfNodes, AHealthyNodeIsGood) {
 TEST(DoctorOfNodes, OfAnotherVersionNothingElseIsBelieved) {
   NodeProbe older;
   older.version = "0";
-  for (const Expected<NodeProbe>& answer :
-       {Expected<NodeProbe>(older), Expected<NodeProbe>(fail("damage"))}) {
+  for (const ProbeAnswer& answer : {ProbeAnswer{"n1", "0", older}, ProbeAnswer{"n1", "0", fail("damage")},
+                                    ProbeAnswer{"n1", "1", fail("damage")}}) {
     const auto findings = judge_node(answer, kWants);
     ASSERT_EQ(findings.size(), 1u) << "what it leaves unsaid is no fault of the node";
     EXPECT_EQ(findings[0].what, "n1 version");

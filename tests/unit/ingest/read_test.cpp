@@ -3,6 +3,7 @@
 
 #include "orchestrator/ingest/ingest.h"
 #include "schema/codec.h"
+#include "schema/node_part.h"
 
 namespace sweep::ingest {
 namespace {
@@ -46,6 +47,29 @@ TEST(Read, EveryKindBecomesItsType) {
   EXPECT_EQ(std::get<NodeOut>(batch.messages[6]).why, "w");
   EXPECT_TRUE(std::get<NodeOut>(batch.messages[6]).lost);
   EXPECT_EQ(std::get<Leave>(batch.messages[7]).reason, "finished");
+}
+
+TEST(Read, LinesOfOlderReleasesAreRead) {
+  const auto older = [](std::string_view kind, const char* body) { return line(kind, json::parse(body)); };
+  const Batch batch = read(older("hello", R"({"pid": 4, "host": "n1", "version": "0.1.0"})") +
+                           older("started", R"({"attempt": 7, "pids": [11, 12], "unix_ns": 5})") +
+                           older("node_out", R"({"node": 1, "why": "w"})") + older("bye", "{}"));
+  EXPECT_TRUE(batch.damage.empty());
+  ASSERT_EQ(batch.messages.size(), 4u);
+  EXPECT_TRUE(std::get<AgentHello>(batch.messages[0]) ==
+              (AgentHello{.pid = 4, .host = "n1", .version = "0.1.0"}));
+  EXPECT_TRUE(std::get<AttemptStarted>(batch.messages[1]) == (AttemptStarted{7, {11, 12}, 5}));
+  EXPECT_TRUE(std::get<NodeOut>(batch.messages[2]) == (NodeOut{1, "w", false}));
+  EXPECT_EQ(std::get<Leave>(batch.messages[3]).reason, "");
+}
+
+TEST(Read, MoreProcessesThanAnAttemptCanHaveAreDamage) {
+  const auto of = [](i64 pids) {
+    return read(line(spool::kStarted,
+                     to_json(AttemptStarted{7, std::vector<i64>(static_cast<std::size_t>(pids), 1), 5})));
+  };
+  EXPECT_EQ(of(kMaxRanks).messages.size(), 1u);
+  EXPECT_EQ(of(kMaxRanks + 1).damage.size(), 1u);
 }
 
 TEST(Read, ATornLastLineWaitsForItsRest) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
+#include "tests/support/error_matchers.h"
 #include "tests/support/filled_records.h"
 
 namespace sweep {
@@ -20,7 +21,6 @@ void for_each_record(F&& f) {
 #define FIELD(type, member, value, place)
 #define RECORD_END(Name)
 #include "schema/records.def"
-#include "tests/support/error_matchers.h"
 #undef RECORD
 #undef RECORD_OF
 #undef FIELD

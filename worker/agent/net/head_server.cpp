@@ -103,6 +103,7 @@ void HeadServer::judge(const std::shared_ptr<Caller>& caller, const Frame& frame
   if (node < 1 || node >= nodes_) return refuse(caller, fmt::format("there is no node {}", node));
   if (!seen_.insert(node).second) return refuse(caller, fmt::format("node {} has joined before", node));
   const auto join = from_json<NodeJoin>(frame.head);
+  if (!join) spdlog::warn("node {} joins, but its hello cannot be read: {}", node, join.error().message);
   let_in(caller, node, {{{"proof", secret_.proof("head", said->challenge, caller->challenge)}}, {}},
          join ? join->hello : NodeHello());
 }

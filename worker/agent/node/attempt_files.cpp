@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <nlohmann/json.hpp>
 
 #include "base/expected.h"
 #include "base/files.h"

@@ -46,8 +46,11 @@ void Inbox::look() {
 
 void Inbox::obey(const spool::Line& line) {
   if (line.kind == spool::kAttempt) return push(line);
-  if (const auto finish = from_json<Finish>(line.body); line.kind == spool::kFinish && finish)
-    return finish->now ? control_.stop("cancelled", EndCause::kCancelled, false) : control_.finish();
+  if (line.kind == spool::kFinish) {
+    const bool now =
+        from_json<Finish>(line.body).value_or(Finish()).now;  // a damaged body still ends the work
+    return now ? control_.stop("cancelled", EndCause::kCancelled, false) : control_.finish();
+  }
   spdlog::warn("inbox line {} is not understood (kind {})", line.seq, line.kind);
 }
 
