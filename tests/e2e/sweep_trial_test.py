@@ -76,12 +76,22 @@ class Lines(sweep_folder.SweepFolder):
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         else:
             process = FORKS.start([MODULE / "sweep_trial.py", script, *words], self.folder, env)
-        _, said = process.communicate(timeout=300)
+        try:
+            _, said = process.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
         self.assertEqual(process.returncode != 0, code != 0, said)
         return {int(each.stem[5:]): [json.loads(line) for line in each.read_text().splitlines()] for each in self.folder.glob("rank_*.jsonl")}
 
     def steps(self, lines):
         return [line["step"] for line in lines if line["kind"] == "step"]
+
+
+class OutputTest(Lines):
+    def test_a_script_may_print_more_than_a_pipe_holds(self):
+        self.assertEqual(self.steps(self.run_script("import sweep_trial\nprint('x' * (1 << 18), flush=True)\nsweep_trial.step()")[0]), [1])
 
 
 class ChildrenTest(Lines):

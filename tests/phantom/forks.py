@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 PR_SET_CHILD_SUBREAPER = 36
 LARGEST = 1 << 16  # bytes of a request
@@ -24,7 +25,7 @@ class Forked:
     def __init__(self, pid, stdout, stderr):
         self.pid, self.stdout, self.stderr = pid, stdout, stderr
         self.handle = os.pidfd_open(pid)
-        self.returncode = None
+        self.returncode, self.reader, self.said = None, None, ""
 
     def wait(self, timeout=None):
         if self.returncode is None:
@@ -41,12 +42,19 @@ class Forked:
             return None
 
     def communicate(self, timeout=None):
-        self.wait(timeout)  # its answers fit into a pipe
+        if not self.reader:  # it reads while the process runs, which would never end with a full pipe
+            self.reader = threading.Thread(target=self.read, daemon=True)
+            self.reader.start()
+        self.wait(timeout)
+        self.reader.join()
         if self.stdout.closed:
             return "", ""
         with self.stdout, self.stderr:
             self.stderr.seek(0)
-            return self.stdout.read(), self.stderr.read()
+            return self.said, self.stderr.read()
+
+    def read(self):
+        self.said = self.stdout.read()
 
     def send_signal(self, number):
         if self.returncode is None:
