@@ -3,6 +3,7 @@
 #pragma once
 #include <gmock/gmock.h>
 
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -46,10 +47,11 @@ struct Refused {
   std::string text;
   int line, column;
   ErrorKind kind;
-  std::string subject = {}, suggested = {};  // empty: not looked at
+  std::optional<std::string> subject = {};  // nullopt: not looked at
+  std::string suggested = {};               // empty: not looked at
 
   ::testing::Matcher<const Error&> error() const {
-    const auto what = subject.empty() ? IsError(kind) : IsError(kind, subject);
+    const auto what = subject ? IsError(kind, *subject) : IsError(kind);
     if (suggested.empty()) return ::testing::AllOf(At(line, column), what);
     return ::testing::AllOf(At(line, column), what, Suggests(suggested));
   }

@@ -1,4 +1,4 @@
-// must: the value of a call that has to succeed.
+// must() gives the value of a call that has to succeed.
 #pragma once
 #include <stdexcept>
 #include <type_traits>
@@ -6,7 +6,7 @@
 
 namespace sweep {
 
-// Of an Expected or an optional. Throws if there is none, which ends a test.
+// Takes an Expected or an optional. It throws if there is no value, which ends a test.
 template <class Result>
 typename Result::value_type must(Result result) {
   if constexpr (requires { result.error(); }) {

@@ -107,8 +107,11 @@ TEST(GridWorkload, AnAxisWithSeveralValuesThatReachNoProgramIsRefused) {
             ErrorKind::kUnsupported, "zero"},
            {with("  command: [a]\n", "base: {nodes: 1, gpus_per_node: 4}\ngrid: {tp: [1, 2]}\n"), 5, 8,
             ErrorKind::kUnsupported, "tp"},
-       })
-    EXPECT_THAT(error_of(each.text), each.error()) << each.text;
+       }) {
+    const Error error = error_of(each.text);
+    EXPECT_EQ(error.file, "g.yaml") << each.text;
+    EXPECT_THAT(error, each.error()) << each.text;
+  }
 }
 
 TEST(GridWorkload, IncludedPointsThatDifferInWhatReachesNoProgramAreRefused) {
@@ -189,10 +192,10 @@ TEST(GridWorkload, WhatIsWrongIsRefusedWithItsPlace) {
             "steps"},
            {with("  command: train.py\n"), 3, 12, ErrorKind::kInvalidValue, "command"},
            {with("  command: [\"{nowhere}\"]\n"), 3, 13, ErrorKind::kUnknownName, "nowhere"},
-           {with("  command: [\"{\"]\n"), 3, 13, ErrorKind::kUnknownName, ""},
+           {with("  command: [\"{\"]\n"), 3, 13, ErrorKind::kUnknownName, "{"},
            {with("  command: [a]\n  shell: true\n"), 4, 3, ErrorKind::kUnknownName, "shell"},
            {with("  command: [a]\n  files: {../x: y}\n"), 4, 11, ErrorKind::kInvalidValue, "../x"},
-           {with("  command: [a]\n  files: {x: {from: nowhere.json}}\n"), 4, 21, ErrorKind::kNotFound, ""},
+           {with("  command: [a]\n  files: {x: {from: nowhere.json}}\n"), 4, 21, ErrorKind::kNotFound},
            {with("  command: [a]\n  processes: many\n"), 4, 14, ErrorKind::kInvalidValue, "many"},
            {with("  command: [a]\n  axes: {tp: {type: integer, default: 1}}\n"), 4, 10, ErrorKind::kConflict,
             "tp"},
@@ -210,8 +213,11 @@ TEST(GridWorkload, WhatIsWrongIsRefusedWithItsPlace) {
             ErrorKind::kUnsupported, "repeats"},
            {with("  command: [a]\n  spelling: {nowhere: {a: b}}\n"), 2, 1, ErrorKind::kUnknownName,
             "nowhere"},
-       })
-    EXPECT_THAT(error_of(each.text), each.error()) << each.text;
+       }) {
+    const Error error = error_of(each.text);
+    EXPECT_EQ(error.file, "g.yaml") << each.text;
+    EXPECT_THAT(error, each.error()) << each.text;
+  }
 }
 
 TEST(GridWorkload, RowsTakeTheFirstCaseThatHolds) {
@@ -306,8 +312,11 @@ TEST(GridWorkload, HostileTablesAreRefusedWithTheirPlace) {
            {"  axes: {a: {type: text, default: z, values: [x]}}\n", 4, 35, ErrorKind::kInvalidValue, "z"},
            {"  recipe: nowhere\n", 4, 11, ErrorKind::kUnknownName, "nowhere"},
            {"  recipe: ./nowhere.yaml\n", 4, 11, ErrorKind::kNotFound, "./nowhere.yaml"},
-       })
-    EXPECT_THAT(error_of(with(head + each.text)), each.error()) << each.text;
+       }) {
+    const Error error = error_of(with(head + each.text));
+    EXPECT_EQ(error.file, "g.yaml") << each.text;
+    EXPECT_THAT(error, each.error()) << each.text;
+  }
 }
 
 TEST(GridWorkload, RecipesLieOverOneAnotherAndErrorsNameTheirFile) {
