@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/grouping.h"
@@ -99,9 +99,8 @@ Expected<Field> Field::among(std::string_view name, const std::map<std::string, 
   std::vector<std::string> known;
   for (const auto& [label, unit] : labels) known.push_back(label);
   for (const Column& c : columns()) known.emplace_back(c.key);
-  return fail(
-      ErrorKind::kUnknownName, name,
-      fmt::format("There is no axis, label or metric '{}'{}", safe_text(name), suggestion(name, known)));
+  return fail(ErrorKind::kUnknownName, name, "There is no axis, label or metric '{}'{}", safe_text(name),
+              suggestion(name, known));
 }
 
 Value Field::of(const ResultRow& row) const {
@@ -118,18 +117,17 @@ Expected<Field> resolve_metric(std::string_view name) {
   for (const Column& c : columns()) {
     if (c.role == Role::kMetric && c.type != "text") known.emplace_back(c.key);
   }
-  return fail(ErrorKind::kInvalidValue, name,
-              fmt::format("'{}' is not a metric with numbers{}", safe_text(name), suggestion(name, known)));
+  return fail(ErrorKind::kInvalidValue, name, "'{}' is not a metric with numbers{}", safe_text(name),
+              suggestion(name, known));
 }
 
 Expected<Field> resolve_ranked(std::string_view name) {
   auto metric = resolve_metric(name);
   if (metric && find_column(name)->better == Better::kNone)
-    return fail(
-        ErrorKind::kInvalidValue, name,
-        fmt::format("No value of '{}' is better than another, so nothing can be ranked by it. Rank by "
-                    "one of these: {}.",
-                    name, ranked_metrics()));
+    return fail(ErrorKind::kInvalidValue, name,
+                "No value of '{}' is better than another, so nothing can be ranked by it. Rank by "
+                "one of these: {}.",
+                name, ranked_metrics());
   return metric;
 }
 
@@ -246,16 +244,16 @@ Indexed index_of(std::span<const ResultRow* const> rows, const Field& field) {
     return it->second;
   };
   std::unordered_map<std::string_view, std::size_t>
-      of_labels;  // many rows share a text of labels, which takes long to read
+      index_of_labels;  // many rows share a text of labels, which takes long to read
   for (const ResultRow* row : rows) {
     if (!field.is_label()) {
       out.of.push_back(index_of_value(*row));
       continue;
     }
-    const auto known = of_labels.find(row->trial.labels);
-    out.of.push_back(known != of_labels.end()
+    const auto known = index_of_labels.find(row->trial.labels);
+    out.of.push_back(known != index_of_labels.end()
                          ? known->second
-                         : of_labels.emplace(row->trial.labels, index_of_value(*row)).first->second);
+                         : index_of_labels.emplace(row->trial.labels, index_of_value(*row)).first->second);
   }
   std::vector<std::size_t> order(seen.size()), place(seen.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

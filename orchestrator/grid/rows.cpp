@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fail.h"
 #include "base/template.h"
 #include "schema/command_spec.h"
 
@@ -98,7 +99,7 @@ Expected<Case> RowBinder::bind(const CaseText& from) {
   }
   if (from.value) {
     const auto names = names_of(from.value->text);
-    if (!names) return from.document->refuse(from.value->place, names.error(), names.error().message);
+    if (!names) return from.document->refuse(from.value->place, names.error());
     for (const std::string& name : *names)
       if (const auto slot = scope_.find(name)) trace(*slot, in_value);
     out.text = from.value->text;

@@ -15,7 +15,7 @@ TimePrediction plain_time(const Trial& t, const TrainerProfile& p, const shape::
   return p.time_model->seconds({t, layout, times, p, h}, memory);
 }
 
-// Of a trial that has something beside its fitted part.
+// Predicts a trial that has something beside its fitted part: the part's time is scaled by what is beside it.
 TimePrediction time_beyond_fitted(const Trial& t, const Trial& fitted, const TrainerProfile& p,
                                   const shape::Hardware& h, const MemoryPrediction& memory) {
   TimePrediction out = plain_time(fitted, p, h, memory);

@@ -2,7 +2,7 @@
 // it ends), upgraded there if need be, and merged in one transaction.
 #include <fmt/format.h>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "orchestrator/store/merge_rows.h"
 #include "orchestrator/store/opening.h"
 #include "orchestrator/store/store_file.h"
@@ -44,10 +44,9 @@ Expected<void> refuse_damaged(Db& into, const std::string& schema, const fs::pat
   const auto damage = damage_of(into, schema);
   if (damage && damage->empty()) return {};
   if (!damage && damage.error().kind != ErrorKind::kUnreadable) return tl::unexpected<Error>(damage.error());
-  return fail(
-      ErrorKind::kUnreadable, file.string(),
-      fmt::format("'{0}' is damaged ({1}); restore a backup, or merge what `sqlite3 {0} .recover` saves",
-                  file.string(), damage ? *damage : "it cannot be read"));
+  return fail(ErrorKind::kUnreadable, file.string(),
+              "'{0}' is damaged ({1}); restore a backup, or merge what `sqlite3 {0} .recover` saves",
+              file.string(), damage ? *damage : "it cannot be read");
 }
 
 // The file's pages, in this program's version, as an attached schema of `into`. Error: somebody runs a sweep of it.

@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/fail.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/importance.h"
 #include "orchestrator/answers/statistics/statistics.h"
@@ -77,7 +78,7 @@ Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const 
     out.push_back(*field);
   }
   if (out.size() == 2 && out[0].name() == out[1].name()) {
-    return fail(fmt::format("--rows and --cols are both '{}'; give two different axes.", out[0].name()));
+    return fail("--rows and --cols are both '{}'; give two different axes.", out[0].name());
   }
   const auto taken = [&](const Field& f) {
     return std::any_of(out.begin(), out.end(), [&](const Field& o) { return o.name() == f.name(); });
@@ -308,9 +309,8 @@ Expected<Heatmap> heatmap(std::span<const ResultRow> rows, const HeatmapOptions&
   map.row_keys = std::move(row_at.keys);
   map.col_keys = std::move(col_at.keys);
   if (map.row_keys.size() * map.col_keys.size() > kMostCells) {
-    return fail(
-        fmt::format("{} x {} values of '{}' and '{}' are more than {} cells; choose axes with fewer values.",
-                    map.row_keys.size(), map.col_keys.size(), map.rows.name(), map.cols.name(), kMostCells));
+    return fail("{} x {} values of '{}' and '{}' are more than {} cells; choose axes with fewer values.",
+                map.row_keys.size(), map.col_keys.size(), map.rows.name(), map.cols.name(), kMostCells);
   }
   map.cells.resize(map.row_keys.size() * map.col_keys.size());
   fill(map, shown, cell_of);

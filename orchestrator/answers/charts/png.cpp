@@ -8,6 +8,8 @@
 #include <cmath>
 #include <memory>
 
+#include "base/fail.h"
+
 namespace sweep::answers {
 namespace {
 
@@ -50,7 +52,7 @@ Rsvg load() {
 tl::unexpected<Error> refused(const Rsvg& r, GError* error) {
   const std::string cause = error ? error->message : "the picture has no size";
   if (error) r.free_error(error);
-  return fail(fmt::format("librsvg could not draw the picture: {}; write .svg instead", cause));
+  return fail("librsvg could not draw the picture: {}; write .svg instead", cause);
 }
 
 cairo_status_t append(void* out, const unsigned char* bytes, unsigned int length) {
@@ -64,9 +66,9 @@ Expected<std::string> to_png(const std::string& svg, double scale) {
   static const Rsvg r = load();
   if (!r.missing.empty())
     return fail(
-        fmt::format("PNG is drawn by librsvg, which is not here ({}); install the Debian package librsvg2-2, "
-                    "or write .svg",
-                    r.missing));
+        "PNG is drawn by librsvg, which is not here ({}); install the Debian package librsvg2-2, "
+        "or write .svg",
+        r.missing);
   GError* error = nullptr;
   const std::unique_ptr<RsvgHandle, decltype(r.unref)> picture(
       r.read(reinterpret_cast<const guint8*>(svg.data()), svg.size(), &error), r.unref);

@@ -1,9 +1,8 @@
 #include "orchestrator/answers/statistics/compare_sides.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "base/fail.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/filter.h"
@@ -38,10 +37,10 @@ Expected<std::vector<Comparison>> compare_sides(std::span<const CompareSide> sid
   for (std::size_t i = 0; i < found->size(); ++i) {
     if (!(*found)[i].pairs.empty() || (*found)[i].unanswered + (*found)[i].reused > 0) continue;
     return fail(
-        fmt::format("'{}' and '{}' have no configuration in common ({} and {} rows); `sweep compare A B "
-                    "--transfer` says in which axes they differ and compares across these",
-                    safe_text(sides[0].sweep.name), safe_text(sides[i + 1].sweep.name), sides[0].rows.size(),
-                    sides[i + 1].rows.size()));
+        "'{}' and '{}' have no configuration in common ({} and {} rows); `sweep compare A B "
+        "--transfer` says in which axes they differ and compares across these",
+        safe_text(sides[0].sweep.name), safe_text(sides[i + 1].sweep.name), sides[0].rows.size(),
+        sides[i + 1].rows.size());
   }
   return found;
 }
@@ -53,10 +52,9 @@ Expected<std::vector<const ResultRow*>> trials_named(std::span<const ResultRow> 
     const auto begins = [&](const ResultRow& row) { return row.trial_id.starts_with(prefix); };
     const auto found = std::ranges::find_if(rows, begins);
     if (found == rows.end())
-      return fail(fmt::format("no trial of the sweep has an id that begins with '{}'", safe_text(prefix)));
+      return fail("no trial of the sweep has an id that begins with '{}'", safe_text(prefix));
     if (std::ranges::count_if(rows, begins) > 1)
-      return fail(
-          fmt::format("several trials have an id that begins with '{}'; give more of it", safe_text(prefix)));
+      return fail("several trials have an id that begins with '{}'; give more of it", safe_text(prefix));
     out.push_back(&*found);
   }
   return out;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/fail.h"
 #include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/answers/tables/trial_command.h"
 
@@ -52,7 +53,7 @@ Expected<ExplainView> explain_view(store::Store& store, i64 sweep, const std::st
   const auto plan = store.plan(sweep);
   if (!plan) return tl::unexpected(plan.error());
   const auto entry = std::ranges::find(*plan, *id, &PlanEntry::id);
-  if (entry == plan->end()) return fail(fmt::format("trial {} is not in the plan", *id));
+  if (entry == plan->end()) return fail("trial {} is not in the plan", *id);
   const auto attempts = store.attempts(sweep, *id);
   if (!attempts) return tl::unexpected(attempts.error());
   ExplainView view{*entry, {}, std::nullopt, {}, command_of(*entry)};

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/text.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/json_values.h"
@@ -213,11 +213,10 @@ Expected<std::string> memory_text(const std::vector<PlanEntry>& entries, const s
                                   std::size_t width) {
   const auto is_meant = [&](const PlanEntry& e) { return e.id.starts_with(id); };
   const auto entry = std::ranges::find_if(entries, is_meant);
-  if (entry == entries.end()) return fail(fmt::format("no trial of the plan begins with '{}'", id));
+  if (entry == entries.end()) return fail("no trial of the plan begins with '{}'", id);
   if (std::find_if(entry + 1, entries.end(), is_meant) != entries.end())
-    return fail(fmt::format("several trials begin with '{}'; give more of the id", id));
-  if (!has_memory(*entry))
-    return fail(fmt::format("trial {} has no prediction: {}", entry->id, safe_text(entry->reason)));
+    return fail("several trials begin with '{}'; give more of the id", id);
+  if (!has_memory(*entry)) return fail("trial {} has no prediction: {}", entry->id, safe_text(entry->reason));
   const auto estimate = predict::estimate_memory(entry->trial, shape::Ranks::kAll);
   Table table{{"stage"}, {}};
   for (const char* part : shape::kMemoryPartNames) table.columns.emplace_back(part);
