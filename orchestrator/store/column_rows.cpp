@@ -83,7 +83,8 @@ Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection
   ResultColumns out = ResultColumns::empty(selection);
   Transaction work(*file_.db, Transaction::kRead);
   const auto blocks = kept_rows(work, sweep, out.entry);
-  for_each_block(work, sweep, "trial", blocks,
+  if (!blocks) return fail(ErrorKind::kUnreadable, "", std::string(kPackedDamaged));
+  for_each_block(work, sweep, "trial", *blocks,
                  [&](const KeptRows& block, const PackedColumn* packed, std::string_view bytes) {
                    if (packed)
                      append_ids(out, block, bytes);
@@ -94,14 +95,14 @@ Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection
   for (auto& [name, column] : out.coded) {
     const sweep::Column& field = *find_column(name);
     column.of.reserve(packed_rows);
-    for_each_block(work, sweep, name, blocks,
+    for_each_block(work, sweep, name, *blocks,
                    [&, &into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
                      append_coded(into, block, packed, field);
                    });
   }
   for (auto& [name, column] : out.numbers) {
     column.reserve(packed_rows);
-    for_each_block(work, sweep, name, blocks,
+    for_each_block(work, sweep, name, *blocks,
                    [&into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
                      append_numbers(into, block, packed);
                    });

@@ -1,11 +1,10 @@
 #include "orchestrator/store/packed_blocks.h"
 
-#include "base/expected.h"
 #include "orchestrator/store/packed_column.h"
 
 namespace sweep::store {
 
-std::vector<KeptRows> kept_rows(Transaction& work, i64 sweep, std::vector<i64>& entries) {
+std::optional<std::vector<KeptRows>> kept_rows(Transaction& work, i64 sweep, std::vector<i64>& entries) {
   std::vector<i64> unpacked;
   {
     auto rows = work.rows("SELECT entry FROM loose ORDER BY entry");
@@ -17,10 +16,7 @@ std::vector<KeptRows> kept_rows(Transaction& work, i64 sweep, std::vector<i64>& 
       work.rows("SELECT block, data FROM packed WHERE sweep = ? AND name = 'entry' ORDER BY block", sweep);
   while (rows.next()) {
     const auto packed = PackedColumn::parse(rows.blob(1));
-    if (!packed) {
-      work.refuse(Error{std::string(kPackedDamaged), ErrorKind::kUnreadable});
-      break;
-    }
+    if (!packed) return std::nullopt;
     KeptRows& block = out.emplace_back(KeptRows{rows.get<i64>(0), packed->size(), {}});
     for (std::size_t row = 0; row < packed->size(); ++row) {
       const ColumnValue word = packed->at(row);

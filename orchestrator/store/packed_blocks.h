@@ -1,6 +1,7 @@
 // The blocks of a sweep's packed columns, with the rows of each that are still valid. Private to store/.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "orchestrator/store/db.h"
@@ -13,7 +14,8 @@ struct KeptRows {
   std::vector<std::uint32_t> rows;  // rows of which no newer values are in the tables
 };
 
-// The blocks in order and, into `entries`, the entries that are read from them, ascending.
-std::vector<KeptRows> kept_rows(Transaction&, i64 sweep, std::vector<i64>& entries);
+// The blocks in order and, into `entries`, the entries that are read from them, ascending; nullopt: the packed column
+// of entries is damaged.
+std::optional<std::vector<KeptRows>> kept_rows(Transaction&, i64 sweep, std::vector<i64>& entries);
 
 }  // namespace sweep::store

@@ -1,6 +1,7 @@
 // The results of a sweep in full. Axes and metrics of packed entries come from the packed columns, of which only those
 // are stored that differ from their default somewhere: the tables would be asked for a hundred and more columns of each row.
 #include <algorithm>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <span>
@@ -15,11 +16,11 @@ namespace sweep::store {
 
 namespace {
 
-// False: no value of this type.
+// Gives the member the value of a word; false says that its type has no such value.
 template <class T>
-bool take(T& member, const ColumnValue& word) {
+bool read_word(T& member, const ColumnValue& word) {
   if constexpr (requires { member.reset(); }) {
-    if (word.index() != 0) return take(member.emplace(), word);
+    if (word.index() != 0) return read_word(member.emplace(), word);
     member.reset();
     return true;
   } else {
@@ -32,45 +33,45 @@ bool take(T& member, const ColumnValue& word) {
       if (text) member = *text;
       return text != nullptr;
     } else {
-      if (text) return false;
       const auto* whole = std::get_if<i64>(&word);
       const auto* real = std::get_if<double>(&word);
+      if (text || (real && std::integral<T>)) return false;
       member = whole ? static_cast<T>(*whole) : real ? static_cast<T>(*real) : T{};  // NULL: not resolved
       return true;
     }
   }
 }
 
-// The rows of a block's kept rows, in their order.
+// It has the row to be filled for each kept row of a block, in their order.
 using RowsOfBlock = std::span<ResultRow* const>;
 
-// Gives each row its value of a column; false: the column holds what the member cannot.
-using Fill = std::function<bool(const KeptRows&, const PackedColumn&, RowsOfBlock)>;
+// Gives each row its value of a column; false says that the column holds what the member cannot.
+using ColumnReader = std::function<bool(const KeptRows&, const PackedColumn&, RowsOfBlock)>;
 
 template <class Part, class T>
-Fill fill(Part ResultRow::*part, T Part::*member) {
+ColumnReader reader_of(Part ResultRow::*part, T Part::*member) {
   return [part, member](const KeptRows& block, const PackedColumn& packed, RowsOfBlock rows) {
     const auto& words = packed.words();
     const auto values = std::make_unique<T[]>(words.size());
     for (std::size_t i = 0; i < words.size(); ++i)
-      if (!take(values[i], words[i])) return false;
+      if (!read_word(values[i], words[i])) return false;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       T& value = rows[i]->*part.*member;
       if (!words.empty())
         value = values[packed.code(block.rows[i])];
-      else if (!take(value, packed.at(block.rows[i])))
+      else if (!read_word(value, packed.at(block.rows[i])))
         return false;
     }
     return true;
   };
 }
 
-// By the name of the column, of each axis and metric.
-const std::unordered_map<std::string_view, Fill>& fills() {
-  static const std::unordered_map<std::string_view, Fill> table = {
-#define AXIS(type, key, ...) {#key, fill(&ResultRow::trial, &Trial::key)},
-#define CHOICE(Enum, key, ...) {#key, fill(&ResultRow::trial, &Trial::key)},
-#define METRIC(type, key, ...) {#key, fill(&ResultRow::metrics, &Metrics::key)},
+// Each axis and metric has a reader under the name of its column.
+const std::unordered_map<std::string_view, ColumnReader>& column_readers() {
+  static const std::unordered_map<std::string_view, ColumnReader> table = {
+#define AXIS(type, key, ...) {#key, reader_of(&ResultRow::trial, &Trial::key)},
+#define CHOICE(Enum, key, ...) {#key, reader_of(&ResultRow::trial, &Trial::key)},
+#define METRIC(type, key, ...) {#key, reader_of(&ResultRow::metrics, &Metrics::key)},
 #include "schema/fields.def"
 #undef METRIC
 #undef CHOICE
@@ -103,8 +104,8 @@ bool fill_rows(Transaction& work, i64 sweep, const std::vector<KeptRows>& blocks
   }
   auto columns = work.rows("SELECT name, block, data FROM packed WHERE sweep = ?", sweep);
   while (columns.next()) {
-    const auto column = fills().find(columns.text(0));
-    if (column == fills().end()) continue;
+    const auto column = column_readers().find(columns.text(0));
+    if (column == column_readers().end()) continue;
     const auto block = std::ranges::lower_bound(blocks, columns.get<i64>(1), {}, &KeptRows::number);
     if (block == blocks.end() || block->number != columns.get<i64>(1)) return false;
     const auto packed = PackedColumn::parse(columns.blob(2));
@@ -133,12 +134,12 @@ std::vector<ResultRow> results_of_sweep(Transaction& work, const Selects& select
   std::vector<i64> entries;
   const auto blocks = kept_rows(work, sweep, entries);
   const auto in_full = [&] { return result_rows(work, selects, "p.sweep = ?", {sweep}); };
-  if (entries.empty() || !knows_all_axes(work, sweep)) return in_full();
+  if (!blocks || entries.empty() || !knows_all_axes(work, sweep)) return in_full();
   StoredResults found;
   found.rows.reserve(entries.size());
   read_results(work, nullptr, "p.sweep = ? AND p.key NOT IN (SELECT entry FROM loose)", {sweep}, found);
   const auto rows = rows_by_entry(entries, found);
-  if (rows.empty() || !fill_rows(work, sweep, blocks, rows)) return in_full();
+  if (rows.empty() || !fill_rows(work, sweep, *blocks, rows)) return in_full();
   read_results(work, &selects, "p.key IN (SELECT entry FROM loose) AND +p.sweep = ?", {sweep}, found);
   put_in_run_order(found);
   return std::move(found.rows);

@@ -236,14 +236,25 @@ CREATE TRIGGER loose_entry_gone AFTER DELETE ON plan_entry BEGIN
   INSERT INTO loose SELECT key FROM plan_entry
     WHERE key >> 12 = OLD.key >> 12 AND sweep = OLD.sweep AND key NOT IN (SELECT entry FROM loose);
 END;
+-- A result belongs to the entry of its attempt and to those of other sweeps that took it over (--reuse), whose trial is
+-- the same.
 CREATE TRIGGER loose_result_added AFTER INSERT ON result BEGIN
-  INSERT INTO loose SELECT entry FROM attempt WHERE id = NEW.attempt AND entry NOT IN (SELECT entry FROM loose);
+  INSERT INTO loose SELECT p.key
+    FROM attempt a JOIN plan_entry own ON own.key = a.entry JOIN plan_entry p ON p.trial = own.trial
+    WHERE a.id = NEW.attempt AND (p.key = a.entry OR p.final_attempt = a.id)
+      AND p.key NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_result_changed AFTER UPDATE ON result BEGIN
-  INSERT INTO loose SELECT entry FROM attempt WHERE id = NEW.attempt AND entry NOT IN (SELECT entry FROM loose);
+  INSERT INTO loose SELECT p.key
+    FROM attempt a JOIN plan_entry own ON own.key = a.entry JOIN plan_entry p ON p.trial = own.trial
+    WHERE a.id = NEW.attempt AND (p.key = a.entry OR p.final_attempt = a.id)
+      AND p.key NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_result_gone AFTER DELETE ON result BEGIN
-  INSERT INTO loose SELECT entry FROM attempt WHERE id = OLD.attempt AND entry NOT IN (SELECT entry FROM loose);
+  INSERT INTO loose SELECT p.key
+    FROM attempt a JOIN plan_entry own ON own.key = a.entry JOIN plan_entry p ON p.trial = own.trial
+    WHERE a.id = OLD.attempt AND (p.key = a.entry OR p.final_attempt = a.id)
+      AND p.key NOT IN (SELECT entry FROM loose);
 END;
 CREATE TRIGGER loose_trial_changed AFTER UPDATE ON trial BEGIN
   INSERT INTO loose SELECT key FROM plan_entry WHERE trial = NEW.key AND key NOT IN (SELECT entry FROM loose);

@@ -99,8 +99,8 @@ class PackedRows : public StoreTest {
                     r.metrics, r.attempts, r.rule, r.finished_unix_ns, r.again);
   }
   // results() is the tables' rows in the order of the plan.
-  void expect_results(i64 sweep) {
-    const auto tables = from_tables(sweep);
+  void expect_results(i64 sweep) { expect_results(sweep, from_tables(sweep)); }
+  void expect_results(i64 sweep, const std::map<Text, ResultRow>& tables) {
     std::vector<Text> ids, in_plan_order;
     for (const ResultRow& row : must(store_->results(sweep))) {
       ids.push_back(row.trial_id);
@@ -114,6 +114,14 @@ class PackedRows : public StoreTest {
   void expect_same(i64 sweep) {
     EXPECT_EQ(from_columns(sweep), by_columns(from_tables(sweep)));
     expect_results(sweep);
+  }
+  // Gives all packed rows of a sweep of one block this value, behind the store's back.
+  void overwrite(i64 sweep, const Text& name, const Value& value) {
+    Text hex;
+    for (const char byte :
+         pack_column(std::vector<Value>(must(store_->result_columns(sweep, {})).size(), value)))
+      hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    sql("UPDATE packed SET data = x'" + hex + "' WHERE name = '" + name + "'");
   }
   StoreDependencies dependencies_ = quick();
 
@@ -228,6 +236,42 @@ TEST_F(PackedRows, SeeWhatIsChangedByHand) {
   expect_same(sweep);
 }
 
+TEST_F(PackedRows, FollowAResultThatAnotherSweepHasTakenOver) {
+  const Text options = R"({"build":"1"})";
+  start(10, options);
+  for (const PlanEntry& each : plan_) finish(each, Outcome::kOk, 5);
+  must(store_->release_lease(sweep_));
+  store_ = open(dependencies_);
+  SweepRow row;
+  row.name = "again", row.options = must(sweep_options_from(options));
+  const i64 again = must(store_->ensure_sweep(row)).id;
+  must(store_->sync_plan(again, plan_, {}));
+  ASSERT_FALSE(must(store_->take_lease(again)).has_value());
+  ASSERT_EQ(must(store_->reuse(again, "1", "")).trials, 10);
+  ASSERT_EQ(count("loose"), 0);
+  for (const char* change : {"UPDATE result SET tokens_per_s = 7 WHERE attempt % 3 = 0",
+                             "DELETE FROM result WHERE attempt % 3 = 1",
+                             "REPLACE INTO result SELECT * FROM result WHERE attempt % 3 = 2"}) {
+    sql(change);
+    expect_same(again);
+  }
+  EXPECT_EQ(count("loose"), 20) << "the entries of both sweeps";
+}
+
+TEST_F(PackedRows, ResultsAreReadFromThem) {
+  store_ = open(dependencies_);
+  const i64 sweep = bring(9);
+  overwrite(sweep, "tokens_per_s_gpu", 123.0);
+  for (const ResultRow& row : must(store_->results(sweep))) EXPECT_EQ(row.metrics.tokens_per_s_gpu, 123.0);
+}
+
+TEST_F(PackedRows, ANumberThatIsNotWholeIsNoIntegersValue) {
+  store_ = open(dependencies_);
+  const i64 sweep = bring(10);
+  overwrite(sweep, "peak_allocated_bytes", 1e300);
+  expect_results(sweep);
+}
+
 TEST_F(PackedRows, RowsAreReadInFullByTheirEntry) {
   store_ = open(dependencies_);
   const i64 sweep = bring(6);
@@ -257,6 +301,10 @@ TEST_F(PackedRows, DamageIsAnErrorWithACode) {
               IsError(ErrorKind::kUnreadable));
   sql("UPDATE packed SET data = x'0102' WHERE name = 'tokens_per_s_gpu'");
   expect_results(sweep);
+  const auto tables = from_tables(sweep);
+  sql("UPDATE packed SET data = x'0102' WHERE name = 'entry'");
+  EXPECT_THAT(error_in(store_->result_columns(sweep, {})), IsError(ErrorKind::kUnreadable));
+  expect_results(sweep, tables);
   sql("DELETE FROM packed; INSERT OR IGNORE INTO loose SELECT key FROM plan_entry");
   expect_same(sweep);
 }
