@@ -93,8 +93,8 @@ Expected<std::vector<std::string>> lines_of(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
-  if (!file.is_open() || file.bad()) return fail("{}: cannot be read", path);
-  if (lines.empty()) return fail("{}: holds no layout", path);
+  if (!file.is_open() || file.bad()) return fail(path + ": cannot be read");
+  if (lines.empty()) return fail(path + ": holds no layout");
   return lines;
 }
 
@@ -105,7 +105,7 @@ Expected<Trial> layout_from(const std::string& flags, const Trial& common) {
   try {
     line.parse(flags);
   } catch (const CLI::ParseError& error) {
-    return fail("'{}': {}", flags, error.what());
+    return fail("'" + flags + "': " + error.what());
   }
   return layout;
 }
@@ -120,7 +120,7 @@ Expected<void> check_each(const std::string& checkpoint, const std::string& toke
     const auto done = layout_from(lines[i], common).and_then([&](const Trial& layout) {
       return check(checkpoint, tokens, layout);
     });
-    if (!done) return fail("{}:{}: {}", layouts, i + 1, done.error().message);
+    if (!done) return fail(layouts + ":" + std::to_string(i + 1) + ": " + done.error().message);
   }
   return {};
 }
