@@ -1,8 +1,6 @@
 // Expected<T>: a value, or an Error that says what went wrong and the way out. Orchestrator and agent return
 // it; exceptions stop at the edges of outside libraries.
 #pragma once
-#include <fmt/core.h>
-
 #include <cerrno>
 #include <string>
 #include <string_view>
@@ -29,24 +27,13 @@ inline bool is_disk_full(int error) {
 template <class T>
 using Expected = tl::expected<T, Error>;
 
+// base/fail.h: with the values of a message.
 inline tl::unexpected<Error> fail(std::string message) {
   return tl::unexpected<Error>(Error{std::move(message)});
 }
 
 inline tl::unexpected<Error> fail(ErrorKind kind, std::string_view subject, std::string message) {
   return tl::unexpected<Error>(Error{std::move(message), kind, std::string(subject)});
-}
-
-// The same with the values of a message.
-template <class First, class... Rest>
-tl::unexpected<Error> fail(fmt::format_string<First, Rest...> message, First&& first, Rest&&... rest) {
-  return fail(fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
-}
-
-template <class First, class... Rest>
-tl::unexpected<Error> fail(ErrorKind kind, std::string_view subject,
-                           fmt::format_string<First, Rest...> message, First&& first, Rest&&... rest) {
-  return fail(kind, subject, fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
 }
 
 // The same error, told with what the caller knows.

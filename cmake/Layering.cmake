@@ -53,7 +53,7 @@ set(SWEEP_FUZZED_OPTIONS -fsanitize=fuzzer-no-link ${SWEEP_FUZZER_OPTIMISATION})
 
 # False alarms of gcc 12, by room: it takes the empty state of std::optional, std::variant and tl::expected for uninitialised
 # memory; and at -O3 it inlines the new, and not the delete, of the frames of Asio's coroutines.
-foreach(room store launch driver command)
+foreach(room schema store launch driver command)
   set(SWEEP_FALSE_ALARMS_${room} -Wno-maybe-uninitialized -Wno-free-nonheap-object)
 endforeach()
 set(SWEEP_FALSE_ALARMS_agent -Wno-mismatched-new-delete)

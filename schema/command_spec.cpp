@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "schema/codec.h"
 #include "schema/rank_variables.h"
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fail.h"
 #include "schema/codec.h"
 
 namespace sweep {

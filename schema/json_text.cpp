@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/fail.h"
 #include "schema/codec.h"
 
 namespace sweep {

@@ -1,5 +1,6 @@
 #include "schema/launch_settings.h"
 
+#include "base/fail.h"
 #include "schema/json_fields.h"
 
 namespace sweep {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/latent_dimensions.h"

@@ -25,7 +25,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/catalogue_text.h"
 #include "bench_kernels/shape/mixed_hardware.h"

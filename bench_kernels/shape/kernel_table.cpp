@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/fail.h"
 #include "base/number_in.h"
 
 namespace sweep::shape {

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/fail.h"
+
 namespace sweep::shape {
 namespace {
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/fail.h"
+
 namespace sweep::shape {
 namespace {
 

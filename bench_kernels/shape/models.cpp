@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/catalogue_text.h"
 #include "schema/codec.h"

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/expected.h"
+#include "base/fail.h"
 
 namespace sweep::shape {
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "base/fail.h"
 #include "base/text.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/metrics/derive.h"

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"

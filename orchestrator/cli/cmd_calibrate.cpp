@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/fail.h"
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/format.h"

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <memory>
 
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/process.h"
 #include "orchestrator/export/http.h"

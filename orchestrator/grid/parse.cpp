@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/fail.h"
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/lexer.h"
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/number_in.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/lengths.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/import/cells.h"

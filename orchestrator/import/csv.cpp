@@ -7,7 +7,7 @@
 #include <deque>
 #include <new>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/utf8.h"
 #include "orchestrator/import/cells.h"
 

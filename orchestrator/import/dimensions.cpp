@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
 

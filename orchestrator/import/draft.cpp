@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fail.h"
 #include "orchestrator/import/cells.h"
 
 namespace sweep::imports {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/rank_algebra.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
 #include "orchestrator/import/units.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/formula_guard.h"
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"

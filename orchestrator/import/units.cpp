@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string>
 
-#include "base/expected.h"
+#include "base/fail.h"
 
 namespace sweep::imports {
 namespace {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/input_file.h"
 #include "base/number_in.h"

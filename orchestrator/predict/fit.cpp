@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/predict/fitter.h"
 #include "orchestrator/predict/predict.h"

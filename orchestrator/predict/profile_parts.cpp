@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/fail.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/predict/memory_model.h"
 

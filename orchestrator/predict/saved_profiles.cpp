@@ -5,6 +5,7 @@
 #include <fstream>
 #include <ostream>
 
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/input_file.h"
 #include "base/text.h"

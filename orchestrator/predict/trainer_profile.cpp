@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/fail.h"
 #include "base/text.h"
 #include "orchestrator/predict/profile_parts.h"
 #include "orchestrator/predict/time_model.h"

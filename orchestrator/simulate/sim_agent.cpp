@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fail.h"
 #include "orchestrator/simulate/sim_launcher.h"
 
 namespace sweep::simulate {

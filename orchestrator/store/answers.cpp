@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "orchestrator/store/opening.h"
 #include "orchestrator/store/rows.h"
 #include "orchestrator/store/store_file.h"

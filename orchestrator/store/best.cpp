@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "orchestrator/store/columns.h"
 #include "orchestrator/store/store_file.h"
 #include "schema/ranking.h"

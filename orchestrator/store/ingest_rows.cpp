@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/fail.h"
 #include "orchestrator/store/rows.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/store_file.h"

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/number_in.h"
 #include "orchestrator/store/store_file.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/number_in.h"
 #include "orchestrator/store/opening.h"
 #include "orchestrator/store/store_file.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/time.h"
 #include "orchestrator/store/file_at_path.h"
 #include "orchestrator/store/opening.h"

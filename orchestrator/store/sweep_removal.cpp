@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/text.h"
 #include "orchestrator/store/opening.h"
 #include "orchestrator/store/store_file.h"

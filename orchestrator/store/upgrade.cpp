@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "orchestrator/store/columns.h"
 
 namespace sweep::store {

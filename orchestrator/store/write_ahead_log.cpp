@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "orchestrator/store/opening.h"
 
 namespace sweep::store {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/fail.h"
 #include "runtime/store_client.h"
 #include "schema/codec.h"
 

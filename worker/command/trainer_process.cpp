@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/proc.h"
 #include "base/process.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/fail.h"
 #include "orchestrator/launch/allocation_call.h"
 #include "schema/codec.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/fail.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "schema/frame.h"
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/fail.h"
 #include "schema/codec.h"
 #include "schema/version.h"
 

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
+#include "base/fail.h"
 #include "schema/codec.h"
 #include "schema/version.h"
 

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <vector>
 
+#include "base/fail.h"
+
 namespace sweep::agent {
 namespace {
 

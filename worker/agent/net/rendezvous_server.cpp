@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 
+#include "base/fail.h"
 #include "runtime/store_client.h"
 
 namespace sweep::agent {

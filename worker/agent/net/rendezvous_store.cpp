@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/expected.h"
+#include "base/fail.h"
 
 namespace sweep::agent {
 namespace {

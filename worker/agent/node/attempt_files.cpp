@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/proc.h"
 #include "schema/codec.h"

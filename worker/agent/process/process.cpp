@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "base/fail.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "schema/version.h"

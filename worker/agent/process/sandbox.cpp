@@ -22,7 +22,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/expected.h"
+#include "base/fail.h"
 #include "base/process.h"
 #include "runtime/attempt_token.h"
 

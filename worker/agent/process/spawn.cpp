@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/process.h"
 #include "runtime/attempt_token.h"

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "base/fail.h"
 #include "base/process.h"
 #include "schema/agent_call.h"
 #include "worker/agent/process/process.h"
