@@ -1,5 +1,5 @@
-// Reads and checks a CalibrationRequest (messages.def), which travels in the axis `program` of a trial whose workload is
-// `calibrate`. What its ranks found travels back as CalibrationFindings in the record's `effective`.
+// Reads and checks a CalibrationRequest (messages.def), which travels in the axis `program` of a trial whose workload
+// is `calibrate`. What its ranks found travels back as CalibrationFindings in the record's `effective`.
 #pragma once
 #include <string_view>
 

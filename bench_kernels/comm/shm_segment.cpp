@@ -121,7 +121,8 @@ void ShmSegment::join(std::chrono::milliseconds timeout) {
   }
 }
 
-// How many processors the ranks of the group may use together: each may be kept to cores of its own, or all to the same.
+// The number of processors that the ranks of the group may use together: each may be kept to cores of its own, or all
+// of them to the same ones.
 int ShmSegment::processors() const {
   cpu_set_t all;
   CPU_ZERO(&all);

@@ -8,13 +8,18 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include "schema/codec.h"
+#include "schema/version.h"
 #include "tests/support/descriptors.h"
 #include "worker/agent/net/head_client.h"
 
@@ -63,6 +68,35 @@ TEST_F(HeadServerTest, ANodeThatKnowsTheSecretJoinsOnce) {
   EXPECT_FALSE(join(1, server_.secret())) << "it has joined before";
   EXPECT_TRUE(join(2, server_.secret()));
   EXPECT_TRUE(server_.all_joined());
+}
+
+TEST_F(HeadServerTest, ANodeWhoseHelloCannotBeReadJoinsAndThatIsLogged) {
+  boost::asio::ip::tcp::socket socket(client_io_);
+  socket.connect({boost::asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(server_.port())});
+  std::array<char, 1024> buffer{};
+  FrameReader reader(4096);
+  Expected<std::optional<Frame>> greeting = std::nullopt;
+  while (greeting && !*greeting) {
+    io_.poll();
+    socket.non_blocking(true);
+    boost::system::error_code none_yet;
+    reader.feed({buffer.data(), socket.read_some(boost::asio::buffer(buffer), none_yet)});
+    greeting = reader.next();
+  }
+  ASSERT_TRUE(greeting);
+  const std::string theirs = text_of((*greeting)->head, "challenge"), ours = new_challenge();
+  nlohmann::json said = to_json(NodeProof{ours, server_.secret().proof("node", theirs, ours), 1, kVersion});
+  said["hello"] = 5;
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_st>(log)));
+  boost::asio::write(socket, boost::asio::buffer(encode({said, {}})));
+  while (joined_.empty()) io_.run_one();
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(joined_, std::vector<i64>{1});
+  EXPECT_FALSE(hellos_.at(0).record);
+  EXPECT_NE(log.str().find("hello"), std::string::npos) << log.str();
 }
 
 TEST_F(HeadServerTest, TheLoopMayRunOnAfterTheServerIsGone) {

@@ -171,6 +171,9 @@ TEST_F(BatchJobTest, ALastMessageCountsWhenAllBeforeItWasDelivered) {
   EXPECT_FALSE(mail.bye());
   EXPECT_TRUE(mail.news());
   EXPECT_TRUE(mail.bye());
+  ASSERT_TRUE(outbox->append(spool::kBye, {{"reason", 5}}));
+  EXPECT_TRUE(mail.news());
+  EXPECT_TRUE(mail.bye()) << "a reason that cannot be read";
 }
 
 TEST_F(BatchJobTest, ARequeuedJobIsCancelledAndUsesNoRetry) {
