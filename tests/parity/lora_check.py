@@ -26,7 +26,6 @@ DENSE = ["--tp 2", "--pp 2", "--dp 2 --zero 3", "--dp 2 --zero 1", "--dp 2 --zer
 WIDE = {**COMMON, "hidden_size": 128, "intermediate_size": 256}
 MODELS = {**HF, "llama_wide": lambda: LlamaConfig(**WIDE, num_key_value_heads=8, tie_word_embeddings=False),
           "qwen2_tied_odd": lambda: Qwen2Config(**{**COMMON, "vocab_size": 157}, num_key_value_heads=8, tie_word_embeddings=True)}
-REFUSED = ("llama_all", "gpt2_all", "deepseek_v3")  # adapters of other shapes or of no layer: one case for each way to name tensors
 # Model, lora_targets, the modules those are, rank, alpha, and layouts.
 CASES = {
     "llama_all": ("llama", "all_linear", ATTENTION + GATED, 8, 16, DENSE),
@@ -52,6 +51,8 @@ CASES = {
 if importlib.util.find_spec("bitsandbytes"):  # a base in 4 bits, whose weights it makes of its codes
     from nf4_check import through_codes
     CASES["llama_nf4"] = ("llama_wide", "all_linear", ATTENTION + GATED, 8, 16, ["--tp 2", "--tp 2 --sp", "--pp 2", "--dp 2 --zero 3", "--cp 2"])
+# Adapters of other shapes or of no layer are refused: one case for each way to name tensors, all of them with scripts/test --long.
+REFUSED = list(CASES) if os.environ.get("SWEEP_LONG") else ["llama_all", "gpt2_all", "deepseek_v3"]
 
 
 def adapt(model, modules, rank, alpha):
