@@ -42,7 +42,7 @@ void PrintTo(const Row& row, std::ostream* out) {
   *out << row.name;
 }
 
-Trial tied(Trial t) {
+Trial with_tied_table(Trial t) {
   t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true;
   return t;
 }
@@ -112,7 +112,7 @@ std::vector<Row> sharded() {
                       [=](Trial& t) { t.zero = zero, t.micro_batch_size = 8 / dp; }});
     }
     rows.push_back({stage(zero) + "_hybrid_2x2", 4, [=](Trial& t) { t.zero = zero, t.dp_shard = 2; }});
-    rows.push_back({stage(zero) + "_tied", 2, [=](Trial& t) { t = tied(t), t.zero = zero; }});
+    rows.push_back({stage(zero) + "_tied", 2, [=](Trial& t) { t = with_tied_table(t), t.zero = zero; }});
     rows.push_back({stage(zero) + "_bucket_each", 2, [=](Trial& t) { t.zero = zero, t.grad_bucket_mb = 0; }});
     rows.push_back(
         {stage(zero) + "_gloo", 2, [=](Trial& t) { t.zero = zero, t.backend = CommBackend::kGloo; }});
@@ -140,7 +140,7 @@ std::vector<Row> sharded() {
       {"zero3_prefetch_3", 4, [](Trial& t) { t.zero = 3, t.prefetch_forward = t.prefetch_backward = 3; }});
   rows.push_back({"zero3_kept", 2, [](Trial& t) { t.zero = 3, t.reshard_after_forward = false; }});
   rows.push_back(
-      {"zero3_kept_tied", 2, [](Trial& t) { t = tied(t), t.zero = 3, t.reshard_after_forward = false; }});
+      {"zero3_kept_tied", 2, [](Trial& t) { t = with_tied_table(t), t.zero = 3, t.reshard_after_forward = false; }});
   return rows;
 }
 
@@ -233,7 +233,7 @@ std::vector<Row> offloaded() {
   for (const i64 ahead : {0, 3})
     rows.push_back(
         {"zero3_offload_disk_parameters_tied_recomputed_ahead_" + std::to_string(ahead), 2, [=](Trial& t) {
-           t = tied(t), t.zero = 3, t.offload = Offload::kDiskParameters;
+           t = with_tied_table(t), t.zero = 3, t.offload = Offload::kDiskParameters;
            t.recompute = Recompute::kFull, t.recompute_every = 2;
            t.prefetch_forward = t.prefetch_backward = ahead;
          }});
@@ -243,7 +243,7 @@ std::vector<Row> offloaded() {
 }
 
 // Expert buckets are divided over the ranks of a shard set with the same experts, or as dense ones without ep.
-std::vector<Row> experts() {
+std::vector<Row> with_expert_layers() {
   std::vector<Row> rows;
   for (const i64 zero : {0, 1, 2, 3}) {
     for (const i64 ep : {1, 2}) {
@@ -275,7 +275,7 @@ INSTANTIATE_TEST_SUITE_P(Sharded, ModelStates, ::testing::ValuesIn(sharded()), k
 INSTANTIATE_TEST_SUITE_P(Typed, ModelStates, ::testing::ValuesIn(typed()), kRowName);
 INSTANTIATE_TEST_SUITE_P(Autocast, ModelStates, ::testing::ValuesIn(autocast()), kRowName);
 INSTANTIATE_TEST_SUITE_P(Clipped, ModelStates, ::testing::ValuesIn(clipped()), kRowName);
-INSTANTIATE_TEST_SUITE_P(Experts, ModelStates, ::testing::ValuesIn(experts()), kRowName);
+INSTANTIATE_TEST_SUITE_P(Experts, ModelStates, ::testing::ValuesIn(with_expert_layers()), kRowName);
 INSTANTIATE_TEST_SUITE_P(Offloaded, ModelStates, ::testing::ValuesIn(offloaded()), kRowName);
 
 }  // namespace

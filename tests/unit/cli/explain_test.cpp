@@ -9,21 +9,21 @@
 namespace sweep::cli {
 namespace {
 
-class Explain : public CommandTest {
+class ExplainCommand : public CommandTest {
  protected:
   nlohmann::json explained(const PlanEntry& entry) {
     return nlohmann::json::parse(ask({"explain", entry.id, "--json"}).out);
   }
 };
 
-TEST_F(Explain, TheAnswerIsTheAttemptThatTheStoreCallsFinalEvenANodeLost) {
+TEST_F(ExplainCommand, TheAnswerIsTheAttemptThatTheStoreCallsFinalEvenANodeLost) {
   start(1, R"({"retries_infra":0})");
   finish(plan_[0], Outcome::kNodeLost);
   ASSERT_TRUE(must(store_->final_attempt(sweep_, plan_[0].id))) << "no retry is left";
   EXPECT_EQ(explained(plan_[0])["attempts"][0]["final"], true);
 }
 
-TEST_F(Explain, EventsBelongToTheAttemptThatTheyNameInWhateverWords) {
+TEST_F(ExplainCommand, EventsBelongToTheAttemptThatTheyNameInWhateverWords) {
   start(2);
   const i64 mine = finish(plan_[0], Outcome::kOom), other = finish(plan_[1], Outcome::kOk, 5);
   must(store_->add_event(sweep_, EventKind::kAgent, "its node was left unclean", mine));
@@ -34,7 +34,7 @@ TEST_F(Explain, EventsBelongToTheAttemptThatTheyNameInWhateverWords) {
   EXPECT_TRUE(events[0].get<std::string>().ends_with("its node was left unclean"));
 }
 
-TEST_F(Explain, ATrialThatOnlyARehearsalHasIsFoundThereWhereNoSweepIsNamed) {
+TEST_F(ExplainCommand, ATrialThatOnlyARehearsalHasIsFoundThereWhereNoSweepIsNamed) {
   start(1);
   store::SweepRow row;
   row.name = rehearsal_of("s");
