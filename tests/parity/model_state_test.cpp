@@ -139,8 +139,8 @@ std::vector<Row> sharded() {
   rows.push_back(
       {"zero3_prefetch_3", 4, [](Trial& t) { t.zero = 3, t.prefetch_forward = t.prefetch_backward = 3; }});
   rows.push_back({"zero3_kept", 2, [](Trial& t) { t.zero = 3, t.reshard_after_forward = false; }});
-  rows.push_back(
-      {"zero3_kept_tied", 2, [](Trial& t) { t = with_tied_table(t), t.zero = 3, t.reshard_after_forward = false; }});
+  rows.push_back({"zero3_kept_tied", 2,
+                  [](Trial& t) { t = with_tied_table(t), t.zero = 3, t.reshard_after_forward = false; }});
   return rows;
 }
 
