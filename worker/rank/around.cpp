@@ -95,8 +95,11 @@ void write_checkpoint(const Attempt& attempt, step::TrainStep& step, ProgressWri
   around.checkpoint_bytes = checkpoint.bytes();
   around.checkpoint_host_bytes = checkpoint.host_bytes();
   if (!writes) return;
-  around.checkpoint_ns = ns_between(began, checkpoint.on_disk());  // async: a step runs longer
-  around.checkpoint_stall_ns = t.checkpoint == CheckpointKind::kAsync ? stalled : *around.checkpoint_ns;
+  const i64 written = ns_between(began, checkpoint.on_disk());  // async: a step runs longer
+  const bool async = t.checkpoint == CheckpointKind::kAsync;
+  around.checkpoint_stall_ns = async ? stalled : written;
+  around.checkpoint_ns =
+      std::max(written, *around.checkpoint_stall_ns);  // a small one is on disk before begin() returns
 }
 
 }  // namespace sweep::rank
