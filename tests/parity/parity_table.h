@@ -32,8 +32,8 @@ class ParityTable {
     EXPECT_LT(d.loss, blocks ? 1e-4 : 1e-5) << name;
     // Adapters get lora_check.py's tolerance: gradients before a normalized key are small differences of large numbers.
     EXPECT_LT(d.gradient, blocks ? 1e-2 : trial.lora_rank > 0 ? 1e-4 : 1e-5) << name << ": " << d.worst;
-    // Adafactor divides by the size of a gradient, also where that is rounding alone (biases of keys). The largest distance is 9.6e-5 on
-    // one processor and 1.02e-4 on another, whose vector units LibTorch uses otherwise.
+    // Adafactor divides by the size of a gradient, also where that is rounding alone (biases of keys). The largest
+    // distance is 9.6e-5 on one processor and 1.02e-4 on another, whose vector units LibTorch uses otherwise.
     const double rounding = trial.optimizer == OptimizerKind::kAdafactor ? 3e-4 : 1e-5;
     EXPECT_LT(d.value, blocks ? 3e-2 : rounding) << name;
   }

@@ -98,8 +98,8 @@ void write_checkpoint(const Attempt& attempt, step::TrainStep& step, ProgressWri
   const i64 written = ns_between(began, checkpoint.on_disk());  // async: a step runs longer
   const bool async = t.checkpoint == CheckpointKind::kAsync;
   around.checkpoint_stall_ns = async ? stalled : written;
-  around.checkpoint_ns =
-      std::max(written, *around.checkpoint_stall_ns);  // a small one is on disk before begin() returns
+  // A small one is on disk before begin() returns.
+  around.checkpoint_ns = std::max(written, *around.checkpoint_stall_ns);
 }
 
 }  // namespace sweep::rank
