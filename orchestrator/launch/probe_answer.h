@@ -12,7 +12,7 @@ namespace sweep::launch {
 std::string first_line(const std::string& text);
 // The answers of probes: one for each line that holds a JSON object.
 std::vector<ProbeAnswer> probes_in(const std::string& text);
-// What is wrong with the agent that answered, as the end of a sentence; nullopt: it is of this version, and its answer
+// The fault of the agent that answered, as the end of a sentence; nullopt: it is of this version, and its answer
 // can be read.
 std::optional<std::string> wrong_agent(const ProbeAnswer&, const std::string& version);
 bool any_bad(const std::vector<Finding>&);

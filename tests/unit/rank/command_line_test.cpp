@@ -1,4 +1,4 @@
-// What sweep-rank refuses before it computes.
+// Requests that sweep-rank refuses before it computes.
 #include "worker/rank/command_line.h"
 
 #include <gtest/gtest.h>
