@@ -29,13 +29,12 @@ Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, 
 }
 
 Expected<Writer> Writer::open(const fs::path& file, std::string allocation, i64 incarnation) {
-  auto bytes = files::read_from(file, 0, SIZE_MAX);
-  if (!bytes) return tl::unexpected(bytes.error());
-  const Parsed parsed = parse(*bytes);
+  SWEEP_GET(auto bytes, files::read_from(file, 0, SIZE_MAX));
+  const Parsed parsed = parse(bytes);
   Writer w;
   w.fd_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (w.fd_ < 0) return file_error("cannot be opened for writing", file);
-  if (parsed.consumed < bytes->size() && ::ftruncate(w.fd_, static_cast<off_t>(parsed.consumed)) != 0)
+  if (parsed.consumed < bytes.size() && ::ftruncate(w.fd_, static_cast<off_t>(parsed.consumed)) != 0)
     return file_error("its torn last line cannot be cut off", file);
   w.path_ = file.string();
   w.allocation_ = std::move(allocation);

@@ -73,10 +73,9 @@ StoreClient::~StoreClient() {
 Expected<Frame> StoreClient::answer(i64 id, Clock::time_point deadline) {
   std::array<char, 65536> buffer;
   while (true) {
-    auto frame = reader_.next();
-    if (!frame) return tl::unexpected(frame.error());
-    if (*frame && (*frame)->head.value("id", i64{0}) == id) return std::move(**frame);
-    if (*frame) continue;  // the answer to a request that timed out
+    SWEEP_GET(auto frame, reader_.next());
+    if (frame && frame->head.value("id", i64{0}) == id) return std::move(*frame);
+    if (frame) continue;  // the answer to a request that timed out
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left < 0) return fail("the store did not answer in time: a peer has not come this far");
     pollfd one{fd_, POLLIN, 0};

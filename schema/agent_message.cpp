@@ -38,26 +38,24 @@ Expected<Message> read(Of<Message>, const json& body, const Frame&) {
 }
 
 Expected<NodePart> read(Of<NodePart>, const json& body, const Frame&) {
-  auto part = from_json<PartOfAttempt>(body);
-  if (!part) return tl::unexpected(part.error());
-  const i64 world = part->attempt.processes();
-  if (world < 1 || world > kMaxRanks || part->ranks < 1 || part->first_rank < 0 || part->ranks > world ||
-      part->first_rank > world - part->ranks)
+  SWEEP_GET(auto part, from_json<PartOfAttempt>(body));
+  const i64 world = part.attempt.processes();
+  if (world < 1 || world > kMaxRanks || part.ranks < 1 || part.first_rank < 0 || part.ranks > world ||
+      part.first_rank > world - part.ranks)
     return fail("the ranks of the part are not among the attempt's");
-  for (const i64 slot : part->slots)
+  for (const i64 slot : part.slots)
     if (slot < 0 || slot >= kMaxRanks) return fail("there is no such slot");
-  if (std::ssize(part->slots) != part->ranks) return fail("a part needs a slot for each rank");
-  const bool whole = part->ranks == world;
-  return NodePart{std::move(*part), whole};
+  if (std::ssize(part.slots) != part.ranks) return fail("a part needs a slot for each rank");
+  const bool whole = part.ranks == world;
+  return NodePart{std::move(part), whole};
 }
 
 Expected<StoreMessage> read(Of<StoreMessage>, const json& body, const Frame& frame) {
-  auto client = from_json<StoreCaller>(body);
-  if (!client) return tl::unexpected(client.error());
-  if (client->client < 0) return fail("client must be 0 or more");
+  SWEEP_GET(auto client, from_json<StoreCaller>(body));
+  if (client.client < 0) return fail("client must be 0 or more");
   const auto message = body.find("message");
   if (message == body.end() || !message->is_object()) return fail("message must be an object");
-  return StoreMessage{*client, {*message, frame.blob}};
+  return StoreMessage{client, {*message, frame.blob}};
 }
 
 using Refused = tl::unexpected<MessageRefusal>;

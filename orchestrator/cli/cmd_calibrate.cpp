@@ -43,18 +43,17 @@ constexpr i64 kGpuLargestBytes = i64{256} << 20;
 constexpr std::size_t kMostTableBytes = std::size_t{16} << 20;
 
 Expected<void> complete(CalibrateCommand& o) {
-  const auto hardware = shape::find_hardware(o.setup.hardware);
-  if (!hardware) return tl::unexpected(hardware.error());
+  SWEEP_GET(const auto hardware, shape::find_hardware(o.setup.hardware));
   if (is_mixed(o.setup.hardware))
     return fail(
         ErrorKind::kUnsupported, o.setup.hardware,
         fmt::format("'{}' is several kinds of GPU, and a profile is one kind's: calibrate {} each by itself",
                     o.setup.hardware, fmt::join(kinds_of(o.setup.hardware), " and ")));
-  const bool on_cpu = hardware->gpu.empty();
-  o.setup.ranks_per_node = o.ranks > 0 ? o.ranks : on_cpu ? 2 : hardware->gpus_per_node;
+  const bool on_cpu = hardware.gpu.empty();
+  o.setup.ranks_per_node = o.ranks > 0 ? o.ranks : on_cpu ? 2 : hardware.gpus_per_node;
   if (!on_cpu) {
     o.setup.precisions = {"fp32", "bf16"};
-    if (!hardware->peak_for(Precision::kBf16)) o.setup.precisions.back() = "fp16";
+    if (!hardware.peak_for(Precision::kBf16)) o.setup.precisions.back() = "fp16";
     o.setup.largest_bytes = kGpuLargestBytes;
   }
   o.setup.largest_bytes = o.largest_bytes.value_or(o.setup.largest_bytes);
@@ -86,10 +85,9 @@ Expected<void> keep(Io& io, const CalibrateCommand& o, const shape::HardwareProf
   std::error_code ec;
   std::filesystem::create_directories(std::filesystem::path(o.request.db).parent_path(),
                                       ec);  // opening says why not
-  auto store = store::Store::open(o.request.db, store::Mode::kReadWrite);
-  if (!store) return tl::unexpected(store.error());
+  SWEEP_GET(auto store, store::Store::open(o.request.db, store::Mode::kReadWrite));
   const std::string text = shape::to_json(p);
-  SWEEP_TRY((*store)->save_hardware_profile({p.name, p.hardware, 0, text}));
+  SWEEP_TRY(store->save_hardware_profile({p.name, p.hardware, 0, text}));
   if (!o.out.empty()) SWEEP_TRY(write_output(io, o.out, text));
   if (!o.heatmap.empty()) SWEEP_TRY(write_output(io, o.heatmap, answers::bandwidth_svg(p)));
   if (!o.kernels_out.empty()) SWEEP_TRY(write_output(io, o.kernels_out, shape::kernel_table(p)));
@@ -100,9 +98,8 @@ Expected<void> keep(Io& io, const CalibrateCommand& o, const shape::HardwareProf
 
 // A new measurement of one part leaves the other parts of an earlier profile as they are.
 Expected<void> keep_other_part(const CalibrateCommand& o, shape::HardwareProfile& p) {
-  const auto stored = driver::stored_profiles(o.request.db);
-  if (!stored) return tl::unexpected(stored.error());
-  for (const auto& before : *stored) {
+  SWEEP_GET(const auto stored, driver::stored_profiles(o.request.db));
+  for (const auto& before : stored) {
     if (before.name != o.name || before.hardware != p.hardware) continue;
     if (!o.setup.machine) p.matmul = before.matmul, p.copies = before.copies, p.launch_s = before.launch_s;
     if (!o.setup.collectives) p.collectives = before.collectives;
@@ -137,9 +134,8 @@ int import_kernels(Io& io, CalibrateCommand o) {
 // A database whose profile cannot be read any more is no obstacle.
 Expected<bool> removed_from(const std::string& db, const std::string& name) {
   if (std::error_code ec; !std::filesystem::exists(db, ec)) return false;
-  auto store = store::Store::open(db, store::Mode::kReadWrite);
-  if (!store) return tl::unexpected(store.error());
-  return (*store)->remove_hardware_profile(name);
+  SWEEP_GET(auto store, store::Store::open(db, store::Mode::kReadWrite));
+  return store->remove_hardware_profile(name);
 }
 
 int remove_profile(Io& io, const CalibrateCommand& o) {

@@ -20,9 +20,8 @@ struct Left {
 };
 
 Expected<Left> find(store::Store& store, const std::string& db) {
-  auto of_runs = driver::LeftoversOfRuns::find(store, db);
-  if (!of_runs) return tl::unexpected(of_runs.error());
-  Left out{std::move(*of_runs), driver::folders_of_killed_rehearsals(), {}};
+  SWEEP_GET(auto of_runs, driver::LeftoversOfRuns::find(store, db));
+  Left out{std::move(of_runs), driver::folders_of_killed_rehearsals(), {}};
   out.lines = out.of_runs.lines();
   for (const auto& folder : out.folders)
     out.lines.push_back(fmt::format("folder {}  of a rehearsal that was killed", folder.string()));

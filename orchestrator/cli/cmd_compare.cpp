@@ -82,12 +82,11 @@ Expected<std::vector<answers::CompareSide>> read_sides(const CompareCommand& o) 
   words.insert(words.end(), o.more.begin(), o.more.end());
   std::vector<answers::CompareSide> out;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    auto side = read_compare_side(words[i], o.db,
-                                  i == 0   ? o.only_a
-                                  : i == 1 ? o.only_b
-                                           : std::vector<std::string>());
-    if (!side) return tl::unexpected(side.error());
-    out.push_back(std::move(*side));
+    SWEEP_GET(auto side, read_compare_side(words[i], o.db,
+                                           i == 0   ? o.only_a
+                                           : i == 1 ? o.only_b
+                                                    : std::vector<std::string>()));
+    out.push_back(std::move(side));
   }
   return out;
 }

@@ -57,9 +57,8 @@ Expected<std::vector<answers::Field>> fields_named(const std::vector<std::string
   if (names.empty()) return answers::all_fields(rows);
   std::vector<answers::Field> out;
   for (const std::string& name : names) {
-    const auto field = answers::Field::resolve(name, rows);
-    if (!field) return tl::unexpected(field.error());
-    out.push_back(*field);
+    SWEEP_GET(const auto field, answers::Field::resolve(name, rows));
+    out.push_back(field);
   }
   return out;
 }
@@ -94,9 +93,8 @@ Expected<void> check_names(const Opened& opened, const std::vector<std::string>&
   std::vector<std::string> own;
   std::ranges::copy_if(names, std::back_inserter(own), [](const auto& name) { return !find_column(name); });
   if (own.empty()) return {};
-  const auto rows = opened.store->result_columns(opened.sweep.id, selection_for(own));
-  if (!rows) return tl::unexpected(rows.error());
-  SWEEP_TRY(fields_named(own, *rows));
+  SWEEP_GET(const auto rows, opened.store->result_columns(opened.sweep.id, selection_for(own)));
+  SWEEP_TRY(fields_named(own, rows));
   return {};
 }
 

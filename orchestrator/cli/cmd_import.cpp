@@ -37,10 +37,9 @@ std::string lasting_name(const InputFile& file, const std::string& named) {
 
 // Without --sweep, files of one name would be mixed in one sweep.
 Expected<void> check_sweep(store::Store& store, const store::SweepRow& sweep) {
-  const auto sweeps = store.sweeps();
-  if (!sweeps) return tl::unexpected(sweeps.error());
-  const auto known = std::ranges::find(*sweeps, sweep.name, &store::SweepRow::name);
-  if (known == sweeps->end()) return {};
+  SWEEP_GET(const auto sweeps, store.sweeps());
+  const auto known = std::ranges::find(sweeps, sweep.name, &store::SweepRow::name);
+  if (known == sweeps.end()) return {};
   std::error_code none;
   if (std::filesystem::weakly_canonical(known->grid_path, none) == sweep.grid_path) return {};
   return fail(

@@ -34,22 +34,20 @@ struct RankLog {
 };
 
 Expected<RankLog> rank_log(store::Store& store, i64 sweep, const LogOptions& wanted) {
-  const auto id = store.find_trial(sweep, wanted.trial);
-  if (!id) return tl::unexpected(id.error());
-  const auto attempts = store.attempts(sweep, *id);
-  if (!attempts) return tl::unexpected(attempts.error());
+  SWEEP_GET(const auto id, store.find_trial(sweep, wanted.trial));
+  SWEEP_GET(const auto attempts, store.attempts(sweep, id));
   const store::AttemptRow* chosen = nullptr;
-  for (const auto& row : *attempts)
+  for (const auto& row : attempts)
     if (!wanted.attempt || row.id == *wanted.attempt) chosen = &row;
   if (!chosen)
-    return fail(fmt::format("trial {} has no attempt{}; it was never started", *id,
+    return fail(fmt::format("trial {} has no attempt{}; it was never started", id,
                             wanted.attempt ? fmt::format(" {}", *wanted.attempt) : ""));
   const auto spools = driver::spool_root_of(wanted.where.db);
   const i64 world = chosen->attempt.trial.world();
   if (wanted.rank < 0 || wanted.rank >= world)
     return fail(fmt::format("--rank {}: the trial has ranks 0 to {}", wanted.rank, world - 1));
   const auto folder = spool::attempt_dir(spools / chosen->allocation, chosen->id);
-  RankLog out{*id, chosen->id, wanted.rank, spool::rank_log(folder, wanted.rank), ""};
+  RankLog out{id, chosen->id, wanted.rank, spool::rank_log(folder, wanted.rank), ""};
   auto text = files::read(out.file);
   if (!text)
     return tl::unexpected(retold(

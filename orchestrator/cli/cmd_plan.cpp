@@ -34,10 +34,9 @@ struct PlanOptions {
 };
 
 Expected<void> list_plan(Io& io, const answers::PlanView& view, bool csv) {
-  const auto table = answers::plan_table(view);
-  if (!table) return tl::unexpected(table.error());
-  if (csv) return exports::write_csv(io.out, *table, {});
-  io.out << '\n' << answers::to_text(*table, io.out_is_terminal ? io.width : 0);
+  SWEEP_GET(const auto table, answers::plan_table(view));
+  if (csv) return exports::write_csv(io.out, table, {});
+  io.out << '\n' << answers::to_text(table, io.out_is_terminal ? io.width : 0);
   return {};
 }
 
@@ -70,25 +69,24 @@ Expected<void> print_costs(Io& io, const driver::Planned& planned, const answers
   const auto& entries = planned.entries;
   io.out << fmt::format("{}: {}\n", planned.grid.name, driver::summary(planned));
   if (!planned.grid.question.empty()) io.out << answers::safe_lines(planned.grid.question) << '\n';
-  const auto site = grid::read_site(grid::site_files());
-  if (!site) return tl::unexpected(site.error());
+  SWEEP_GET(const auto site, grid::read_site(grid::site_files()));
   if (const auto strategy = driver::chosen_strategy(planned.grid, {}); strategy && !strategy->runs_all()) {
     const auto most = driver::most_run(entries, *strategy);
     io.out << fmt::format("strategy {}: {}; of them at most {} run, for at most {} GPU-hours\n",
                           to_string(strategy->kind), driver::strategy_sentence(*strategy), most.trials,
                           answers::rough_hours(most.cost));
   }
-  const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
+  const auto usd = driver::predicted_usd(entries, site.usd_per_node_hour);
   io.out << answers::plan_total(view, driver::predicted_gpu_hours(entries), usd);
   for (const auto& origin : planned.times_from) io.out << "times of " << answers::safe_text(origin) << '\n';
   for (const auto& by : planned.corrected) io.out << "times of " << answers::safe_text(by) << '\n';
   for (const auto& why : planned.notes) io.out << "note: " << why << '\n';
   if (usd) {
-    for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
+    for (const auto& price : driver::prices_of(entries, site.usd_per_node_hour))
       io.out << "price: " << price << '\n';
   }
   if (const auto held = held_hours({db, planned.grid.name},
-                                   driver::smaller_limit(planned.grid.limits.gpu_hours, site->gpu_hours));
+                                   driver::smaller_limit(planned.grid.limits.gpu_hours, site.gpu_hours));
       !held.empty())
     io.out << "so far: " << held << '\n';
   return {};

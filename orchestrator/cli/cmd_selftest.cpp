@@ -30,10 +30,9 @@ struct SelftestOptions {
 
 Expected<std::vector<SelfTestTrial>> wanted_trials(const SelftestOptions& o) {
   SelfTestSetup setup = o.setup;
-  const auto hardware = shape::find_hardware(setup.hardware);
-  if (!hardware) return tl::unexpected(hardware.error());
+  SWEEP_GET(const auto hardware, shape::find_hardware(setup.hardware));
   setup.ranks_per_node = o.ranks_per_node;
-  if (setup.ranks_per_node == 0) setup.ranks_per_node = setup.hardware == "cpu" ? 4 : hardware->gpus_per_node;
+  if (setup.ranks_per_node == 0) setup.ranks_per_node = setup.hardware == "cpu" ? 4 : hardware.gpus_per_node;
   if (setup.backend == CommBackend::kShm && (setup.nodes > 1 || setup.hardware != "cpu"))
     return fail("--backend shm is for CPU ranks of one node; gloo and nccl go across nodes");
   std::vector<SelfTestTrial> out;

@@ -27,9 +27,8 @@ struct SimulateOptions {
 Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const driver::Planned& planned) {
   const grid::Grid& grid = planned.grid;
   auto out = o.assumed;
-  const auto choice = driver::choose_script_launcher(grid.launch);
-  if (!choice) return tl::unexpected(choice.error());
-  const auto size = choice->config->cluster_size().value_or(launch::ClusterSize{});
+  SWEEP_GET(const auto choice, driver::choose_script_launcher(grid.launch));
+  const auto size = choice.config->cluster_size().value_or(launch::ClusterSize{});
   out.nodes = o.nodes.value_or(size.max_nodes.value_or(out.nodes));
   out.jobs = o.jobs.value_or(size.max_allocations.value_or(out.jobs));
   out.job_nodes = o.job_nodes.value_or(size.allocation_nodes.value_or(out.job_nodes));
@@ -38,10 +37,10 @@ Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const driv
   out.retries_crash = grid.limits.retries_crash;
   out.retries_infra = grid.limits.retries_infra;
   out.strategy = driver::chosen_strategy(grid, {}).value_or(Strategy());
-  out.gpu_hours = driver::smaller_limit(grid.limits.gpu_hours, choice->gpu_hours);
+  out.gpu_hours = driver::smaller_limit(grid.limits.gpu_hours, choice.gpu_hours);
   if (!grid.limits.usd) return out;
   const auto hours =
-      driver::gpu_hours_for(*grid.limits.usd, planned.entries, choice->usd_per_node_hour, false);
+      driver::gpu_hours_for(*grid.limits.usd, planned.entries, choice.usd_per_node_hour, false);
   if (!hours) return tl::unexpected(hours.error());
   out.gpu_hours = driver::smaller_limit(out.gpu_hours, *hours);
   if (out.gpu_hours == *hours) out.usd = grid.limits.usd;

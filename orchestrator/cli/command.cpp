@@ -80,11 +80,9 @@ bool goes_on(Io& io, const std::string& why) {
 
 Expected<Opened> open_sweep(const SweepSelector& where, store::Mode mode) {
   SWEEP_TRY(database_is_there(where.db));
-  auto store = run::open_store(where.db, mode);
-  if (!store) return tl::unexpected(store.error());
-  auto sweep = (*store)->find_sweep(where.sweep);
-  if (!sweep) return tl::unexpected(sweep.error());
-  return Opened{std::move(*store), std::move(*sweep)};
+  SWEEP_GET(auto store, run::open_store(where.db, mode));
+  SWEEP_GET(auto sweep, store->find_sweep(where.sweep));
+  return Opened{std::move(store), std::move(sweep)};
 }
 
 Expected<Opened> open_sweep_of(const SweepSelector& where, const std::string& trial) {
@@ -95,12 +93,11 @@ Expected<Opened> open_sweep_of(const SweepSelector& where, const std::string& tr
     return !found && found.error().kind == ErrorKind::kNotFound;
   };
   if (!lacks(opened->sweep)) return opened;
-  auto all = opened->store->sweeps();
-  if (!all) return tl::unexpected(all.error());
-  const auto rehearsal = std::find_if(all->rbegin(), all->rend(), [&](const store::SweepRow& sweep) {
+  SWEEP_GET(auto all, opened->store->sweeps());
+  const auto rehearsal = std::find_if(all.rbegin(), all.rend(), [&](const store::SweepRow& sweep) {
     return is_rehearsal(sweep.name) && !lacks(sweep);
   });
-  if (rehearsal != all->rend()) opened->sweep = std::move(*rehearsal);
+  if (rehearsal != all.rend()) opened->sweep = std::move(*rehearsal);
   return opened;
 }
 

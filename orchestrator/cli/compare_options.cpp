@@ -14,9 +14,8 @@ SweepSelector side_of(const std::string& word, const std::string& db) {
 }
 
 Expected<answers::CompareSide> read_side(const SweepSelector& from, const std::vector<std::string>& only) {
-  auto opened = open_sweep(from, store::Mode::kReadOnly);
-  if (!opened) return tl::unexpected(opened.error());
-  return answers::read_compare_side(*opened->store, std::move(opened->sweep), from.db, only);
+  SWEEP_GET(auto opened, open_sweep(from, store::Mode::kReadOnly));
+  return answers::read_compare_side(*opened.store, std::move(opened.sweep), from.db, only);
 }
 
 }  // namespace

@@ -18,9 +18,8 @@ using Sides = std::span<const answers::CompareSide>;
 
 Expected<void> write_chart(Io& io, const std::string& file, const std::string& svg) {
   if (file.ends_with(".svg")) return write_output(io, file, svg);
-  const auto png = answers::to_png(svg);
-  if (!png) return tl::unexpected(png.error());
-  return write_output(io, file, *png);
+  SWEEP_GET(const auto png, answers::to_png(svg));
+  return write_output(io, file, png);
 }
 
 Expected<void> print_answer(Io& io, const answers::Transfer& found, const TransferCommand& o, Sides sides) {

@@ -16,20 +16,17 @@ namespace sweep::cli {
 namespace {
 
 Expected<exports::FinishedTrials> finished_trials(const SweepSelector& where) {
-  auto opened = open_sweep(where, store::Mode::kReadOnly);
-  if (!opened) return tl::unexpected(opened.error());
-  const auto rows = opened->store->results(opened->sweep.id);
-  if (!rows) return tl::unexpected(rows.error());
-  const store::SweepRow& sweep = opened->sweep;
+  SWEEP_GET(auto opened, open_sweep(where, store::Mode::kReadOnly));
+  SWEEP_GET(const auto rows, opened.store->results(opened.sweep.id));
+  const store::SweepRow& sweep = opened.sweep;
   const exports::ExportedSweep facts{sweep.name, sweep.question, sweep.grid_text, sweep.created_unix_ns};
-  const std::shared_ptr<store::Store> store = std::move(opened->store);
+  const std::shared_ptr<store::Store> store = std::move(opened.store);
   return exports::FinishedTrials(
-      facts, *rows, answers::setting_names(*rows, false),
+      facts, rows, answers::setting_names(rows, false),
       [store, id = sweep.id](const ResultRow& row) -> Expected<std::vector<exports::StepValues>> {
-        auto history = answers::history(*store, id, row);
-        if (!history) return tl::unexpected(history.error());
+        SWEEP_GET(auto history, answers::history(*store, id, row));
         std::vector<exports::StepValues> steps;
-        for (auto& step : *history) steps.push_back({step.step_ns, std::move(step.values)});
+        for (auto& step : history) steps.push_back({step.step_ns, std::move(step.values)});
         return steps;
       });
 }

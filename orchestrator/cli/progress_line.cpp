@@ -64,9 +64,8 @@ void ProgressLine::close() {
 driver::MakeObserver progress_lines(Io& io, bool quiet) {
   return [&io, quiet](store::Store& store,
                       const store::SweepRow& sweep) -> Expected<std::unique_ptr<run::Observer>> {
-    auto shown = answers::varying_axes(store, sweep.id);
-    if (!shown) return tl::unexpected(shown.error());
-    return std::make_unique<ProgressLine>(io, sweep, std::move(*shown), quiet);
+    SWEEP_GET(auto shown, answers::varying_axes(store, sweep.id));
+    return std::make_unique<ProgressLine>(io, sweep, std::move(shown), quiet);
   };
 }
 

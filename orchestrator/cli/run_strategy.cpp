@@ -62,9 +62,8 @@ Expected<void> begin_strategy(Io& io, driver::SweepDriver& driver, const grid::G
     io.err << "strategy " << to_string(strategy->kind) << ": " << driver::strategy_sentence(*strategy)
            << '\n';
   if (!o.reuse) return {};
-  const auto reused = driver::reuse_answers(driver, choice);
-  if (!reused) return tl::unexpected(reused.error());
-  io.err << "reuse: " << answers::safe_text(*reused) << '\n';
+  SWEEP_GET(const auto reused, driver::reuse_answers(driver, choice));
+  io.err << "reuse: " << answers::safe_text(reused) << '\n';
   return {};
 }
 

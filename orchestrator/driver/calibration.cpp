@@ -78,12 +78,10 @@ void add(shape::HardwareProfile& p, const shape::CollectiveRow& row) {
 
 // Takes the result of one attempt: its findings into the profile, or the reason for none into the failures.
 Expected<void> take(store::Store& store, i64 sweep, const PlanEntry& entry, CalibrationReport& out) {
-  const auto final = store.final_attempt(sweep, entry.id);
-  if (!final) return tl::unexpected(final.error());
-  if (!*final)
-    return out.failures.push_back(calibration_title(entry.trial) + ": no result"), Expected<void>();
-  const auto result = store.result_of(**final);
-  const auto reports = store.records_of(**final);
+  SWEEP_GET(const auto final, store.final_attempt(sweep, entry.id));
+  if (!final) return out.failures.push_back(calibration_title(entry.trial) + ": no result"), Expected<void>();
+  const auto result = store.result_of(*final);
+  const auto reports = store.records_of(*final);
   if (!result) return tl::unexpected(result.error());
   if (!reports) return tl::unexpected(reports.error());
   const bool answered =
@@ -95,9 +93,8 @@ Expected<void> take(store::Store& store, i64 sweep, const PlanEntry& entry, Cali
   if (!answered) return {};
   if (const auto added = add_findings(out.profile, entry.trial, reports->records); !added)
     out.failures.push_back(fmt::format("{}: {}", calibration_title(entry.trial), added.error().message));
-  auto hosts = hosts_of(store, sweep, entry.id, **final);
-  if (!hosts) return tl::unexpected(hosts.error());
-  out.profile.hosts = std::move(*hosts);
+  SWEEP_GET(auto hosts, hosts_of(store, sweep, entry.id, *final));
+  out.profile.hosts = std::move(hosts);
   return {};
 }
 
@@ -149,9 +146,8 @@ std::string calibration_title(const Trial& t) {
 
 Expected<void> add_findings(shape::HardwareProfile& profile, const Trial& t,
                             const std::vector<RankRecord>& records) {
-  const auto request = calibration_request_from(t.program);
-  if (!request) return tl::unexpected(request.error());
-  const Group group = group_of(t, *request);
+  SWEEP_GET(const auto request, calibration_request_from(t.program));
+  const Group group = group_of(t, request);
   for (const RankRecord& record : records) {
     const auto& found = record.effective.calibration;
     if (!found) return fail(fmt::format("rank {} reports no calibration", record.rank));
@@ -193,11 +189,9 @@ Expected<std::vector<shape::HardwareProfile>> stored_profiles(const std::filesys
   std::vector<shape::HardwareProfile> out;
   std::error_code ec;
   if (!std::filesystem::exists(db, ec)) return out;
-  auto store = store::Store::open(db, store::Mode::kReadOnly);
-  if (!store) return tl::unexpected(store.error());
-  const auto rows = (*store)->hardware_profiles();
-  if (!rows) return tl::unexpected(rows.error());
-  for (const auto& row : *rows) {
+  SWEEP_GET(auto store, store::Store::open(db, store::Mode::kReadOnly));
+  SWEEP_GET(const auto rows, store->hardware_profiles());
+  for (const auto& row : rows) {
     auto profile = shape::hardware_profile_from_json(row.profile);
     if (!profile)
       return fail(fmt::format("the hardware profile '{}' in {}: {}; run `sweep calibrate` again", row.name,

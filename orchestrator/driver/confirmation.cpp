@@ -77,32 +77,28 @@ class Confirmation {
     SWEEP_TRY(choose_plan(of, best));
     for (i64 round = 0;; ++round) {
       ConfirmReport report;
-      auto all = remeasured(driver_.store(), driver_.sweep().id, best, measure_, request_.metric);
-      if (!all) return tl::unexpected(all.error());
-      report.measured = std::move(*all);
+      SWEEP_GET(report.measured,
+                remeasured(driver_.store(), driver_.sweep().id, best, measure_, request_.metric));
       if (is_enough(report.measured, request_.allocations) || round >= request_.allocations + kSpareRounds)
         return report;
-      auto end = measure_in_one_allocation(allocations_done(report.measured));
-      if (!end) return tl::unexpected(end.error());
-      if (end->end == run::End::kDone) continue;
-      report.ended_early = std::move(*end);
+      SWEEP_GET(auto end, measure_in_one_allocation(allocations_done(report.measured)));
+      if (end.end == run::End::kDone) continue;
+      report.ended_early = std::move(end);
       return report;
     }
   }
 
  private:
   Expected<void> choose_sweep(const store::SweepRow& of) {
-    const auto wanted = confirming_sweep(of, request_, measure_);
-    if (!wanted) return tl::unexpected(wanted.error());
-    SWEEP_TRY(check_name_is_free(driver_.store(), *wanted, of.name));
-    return driver_.make(*wanted);
+    SWEEP_GET(const auto wanted, confirming_sweep(of, request_, measure_));
+    SWEEP_TRY(check_name_is_free(driver_.store(), wanted, of.name));
+    return driver_.make(wanted);
   }
 
   Expected<void> choose_plan(const store::SweepRow& of, const std::vector<ResultRow>& best) {
-    const auto plan = driver_.store().plan(of.id);
-    if (!plan) return tl::unexpected(plan.error());
+    SWEEP_GET(const auto plan, driver_.store().plan(of.id));
     for (const auto& row : best)
-      for (const auto& entry : *plan)
+      for (const auto& entry : plan)
         if (entry.id == row.trial_id) plan_.push_back(entry);
     return {};
   }
@@ -111,13 +107,12 @@ class Confirmation {
   Expected<run::RunEnd> measure_in_one_allocation(std::size_t round) {
     const SweepOptions& kept = driver_.sweep().options;
     const LaunchRequest launch = with_kept(request_.launch, kept);
-    const auto choice = kept_launcher(kept, launch);
-    if (!choice) return tl::unexpected(choice.error());
+    SWEEP_GET(const auto choice, kept_launcher(kept, launch));
     const auto plan = rotated(plan_, round);
     auto report = run_with_lease(driver_, {plan, measure_, {Outcome::kOk}}, [&](SweepDriver& own) {
       say_(fmt::format("{}: allocation {} of {}, {} configurations, {} x {} steps each", own.sweep().name,
                        round + 1, request_.allocations, plan.size(), measure_.repeats, measure_.steps));
-      return own.run(*choice, launch, make_observer_);
+      return own.run(choice, launch, make_observer_);
     });
     if (report) return std::move(report->end);
     const auto& error = report.error();
@@ -156,12 +151,11 @@ std::vector<double> repeat_medians(const std::vector<RankRecord>& records, const
 Expected<std::vector<double>> repeat_values(store::Store& store, const store::AttemptRow& attempt,
                                             const Metrics& metrics, const std::string& metric) {
   const auto value = value_of(metrics, metric);
-  const auto stored = store.records_of(attempt.id);
-  if (!stored) return tl::unexpected(stored.error());
+  SWEEP_GET(const auto stored, store.records_of(attempt.id));
   std::vector<double> out;
   if (!value || !metrics.step_ms || *value <= 0) return out;
   const bool per_time = answers::follows_step(metric) == answers::FollowsStep::kInversely;
-  for (const double median : repeat_medians(stored->records, attempt.attempt.trial))
+  for (const double median : repeat_medians(stored.records, attempt.attempt.trial))
     out.push_back(per_time ? *value * *metrics.step_ms / median : *value * median / *metrics.step_ms);
   return out;
 }
@@ -205,21 +199,18 @@ Expected<std::vector<answers::Remeasured>> remeasured(store::Store& store, i64 c
     each.trial_id = row.trial_id;
     each.configuration = answers::setting_text(row, shown);
     each.before = value_of(row.metrics, metric).value_or(0);
-    const auto attempts = store.attempts(confirming, row.trial_id);
-    if (!attempts) return tl::unexpected(attempts.error());
-    for (const auto& attempt : *attempts) {
-      const auto result = store.result_of(attempt.id);
-      if (!result) return tl::unexpected(result.error());
-      if (!*result || attempt.attempt.measure != measure) continue;
-      if (is_infrastructure((*result)->outcome)) continue;
+    SWEEP_GET(const auto attempts, store.attempts(confirming, row.trial_id));
+    for (const auto& attempt : attempts) {
+      SWEEP_GET(const auto result, store.result_of(attempt.id));
+      if (!result || attempt.attempt.measure != measure) continue;
+      if (is_infrastructure(result->outcome)) continue;
       each.problem.clear();
-      if ((*result)->outcome != Outcome::kOk) {
-        each.problem = fmt::format("{}: {}", to_string((*result)->outcome), (*result)->reason);
+      if (result->outcome != Outcome::kOk) {
+        each.problem = fmt::format("{}: {}", to_string(result->outcome), result->reason);
         continue;
       }
-      auto values = repeat_values(store, attempt, (*result)->metrics, metric);
-      if (!values) return tl::unexpected(values.error());
-      each.visits.push_back({attempt.allocation, std::move(*values)});
+      SWEEP_GET(auto values, repeat_values(store, attempt, result->metrics, metric));
+      each.visits.push_back({attempt.allocation, std::move(values)});
     }
     out.push_back(std::move(each));
   }

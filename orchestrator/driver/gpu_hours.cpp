@@ -17,9 +17,8 @@ std::optional<std::string> why_confirm(const search::Most& most, double limit, s
 Expected<answers::GpuHours> held_gpu_hours(store::Store& store, const store::SweepRow& sweep,
                                            std::optional<double> limit) {
   constexpr double kSecondsInHour = 3600;
-  const auto held = run::gpu_seconds_held(store, sweep.id);
-  if (!held) return tl::unexpected(held.error());
-  return answers::GpuHours{(held->ended + held->open) / kSecondsInHour, limit};
+  SWEEP_GET(const auto held, run::gpu_seconds_held(store, sweep.id));
+  return answers::GpuHours{(held.ended + held.open) / kSecondsInHour, limit};
 }
 
 std::string past_limit(run::Limit limit, store::Store& store, const store::SweepRow& sweep,

@@ -167,9 +167,8 @@ std::string holder_text(const LeaseHolder& holder) {
 }
 
 Expected<std::string> run_by(store::Store& store, const store::SweepRow& sweep) {
-  const auto holder = holder_of(store, sweep.id);
-  if (!holder) return tl::unexpected(holder.error());
-  return *holder ? holder_text(**holder) : std::string();
+  SWEEP_GET(const auto holder, holder_of(store, sweep.id));
+  return holder ? holder_text(*holder) : std::string();
 }
 
 std::string take_over_text(const std::string& sweep, const std::string& db) {

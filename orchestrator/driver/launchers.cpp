@@ -41,9 +41,7 @@ Expected<Named> named_launcher(const LaunchSettings& settings, const LaunchReque
   Named out;
   std::string name = request.on;
   if (name.empty()) {
-    const auto named = named_by(settings);
-    if (!named) return tl::unexpected(named.error());
-    name = *named;
+    SWEEP_GET(name, named_by(settings));
     if (name.empty() && (out.entry = entry_with_job(request.job, out.job)) != nullptr) return out;
   }
   out.entry = name.empty() ? &launchers().front() : find_launcher(name);
@@ -86,20 +84,17 @@ Expected<void> are_there(const launch::Programs& programs) {
 }  // namespace
 
 Expected<LaunchChoice> choose_launcher(const LaunchSettings& settings, const LaunchRequest& request) {
-  const auto named = named_launcher(settings, request);
-  if (!named) return tl::unexpected(named.error());
-  const auto site = grid::read_site(grid::site_files());
-  if (!site) return tl::unexpected(site.error());
+  SWEEP_GET(const auto named, named_launcher(settings, request));
+  SWEEP_GET(const auto site, grid::read_site(grid::site_files()));
   LaunchChoice choice;
-  choice.on = named->entry->name;
-  choice.existing_job = named->job;
-  auto config = named->entry->configure(merged(site->launch, settings), choice.existing_job);
-  if (!config) return tl::unexpected(config.error());
-  choice.config = std::move(*config);
-  choice.gpu_hours = site->gpu_hours;
-  choice.usd_per_node_hour = site->usd_per_node_hour;
-  choice.checkpoint_folder = site->checkpoint_folder;
-  for (const auto& file : site->files) choice.sites += (choice.sites.empty() ? "" : ", ") + file.string();
+  choice.on = named.entry->name;
+  choice.existing_job = named.job;
+  SWEEP_GET(auto config, named.entry->configure(merged(site.launch, settings), choice.existing_job));
+  choice.config = std::move(config);
+  choice.gpu_hours = site.gpu_hours;
+  choice.usd_per_node_hour = site.usd_per_node_hour;
+  choice.checkpoint_folder = site.checkpoint_folder;
+  for (const auto& file : site.files) choice.sites += (choice.sites.empty() ? "" : ", ") + file.string();
   return choice;
 }
 
@@ -155,16 +150,15 @@ bool runs_commands_on_cores(std::span<const PlanEntry> entries) {
 
 Expected<void> slots_fit(const LaunchChoice& choice, const LaunchRequest& request,
                          const std::set<std::string>& hardware) {
-  const auto limit = choice.config->slot_limit(request.slots);
-  if (!limit) return tl::unexpected(limit.error());
-  if (limit->slots <= 1) return {};
+  SWEEP_GET(const auto limit, choice.config->slot_limit(request.slots));
+  if (limit.slots <= 1) return {};
   for (const auto& name : hardware) {
     const auto gpus = gpus_of_node(*choice.config, name);
-    if (gpus && gpus->count < limit->slots)
+    if (gpus && gpus->count < limit.slots)
       return fail(
           fmt::format("{} is {}, but a node of {} has {} GPUs (by {}): trials side by side need one for each "
                       "slot; make slots {} or fewer",
-                      limit->setting, limit->slots, name, gpus->count, gpus->setting, gpus->count));
+                      limit.setting, limit.slots, name, gpus->count, gpus->setting, gpus->count));
   }
   return {};
 }

@@ -24,10 +24,9 @@ void append(std::vector<T>& all, std::vector<T> more) {
 // The allocations of each launcher that is registered.
 Expected<std::map<std::string, std::vector<launch::AllocationPlace>>> places_by_launcher(
     store::Store& store, i64 sweep, const std::vector<store::AllocationRow>& rows) {
-  const auto open = store.open_allocations(sweep);
-  if (!open) return tl::unexpected(open.error());
+  SWEEP_GET(const auto open, store.open_allocations(sweep));
   std::set<std::string> open_ids;
-  for (const auto& row : *open) open_ids.insert(row.id);
+  for (const auto& row : open) open_ids.insert(row.id);
   std::map<std::string, std::vector<launch::AllocationPlace>> out;
   for (const auto& row : rows)
     if (find_launcher(row.launcher) != nullptr)
@@ -40,44 +39,37 @@ Expected<std::map<std::string, std::vector<launch::AllocationPlace>>> places_by_
 Expected<LeftoversOfRuns> LeftoversOfRuns::find(store::Store& store, const std::filesystem::path& db) {
   LeftoversOfRuns out;
   out.db_ = db;
-  const auto sweeps = store.sweeps();
-  if (!sweeps) return tl::unexpected(sweeps.error());
+  SWEEP_GET(const auto sweeps, store.sweeps());
   std::vector<std::string> names;
-  for (const auto& sweep : *sweeps) {
-    const auto holder = holder_of(store, sweep.id, true);
-    if (!holder) return tl::unexpected(holder.error());
-    if (*holder) {
-      out.running_.push_back({sweep.name, **holder});
+  for (const auto& sweep : sweeps) {
+    SWEEP_GET(const auto holder, holder_of(store, sweep.id, true));
+    if (holder) {
+      out.running_.push_back({sweep.name, *holder});
     } else {
       SWEEP_TRY(out.add(store, sweep));
       names.push_back(sweep.name);
     }
   }
-  const auto jobs = living_orchestrator_jobs(db, names);
-  if (!jobs) return tl::unexpected(jobs.error());
+  SWEEP_GET(const auto jobs, living_orchestrator_jobs(db, names));
   for (auto& each : out.ended_)
-    if (const auto job = jobs->find(each.sweep.name); job != jobs->end()) each.orchestrator_job = job->second;
+    if (const auto job = jobs.find(each.sweep.name); job != jobs.end()) each.orchestrator_job = job->second;
   return out;
 }
 
 // Launchers are asked with the settings that the sweep has kept, and the site profiles.
 Expected<void> LeftoversOfRuns::add(store::Store& store, const store::SweepRow& sweep) {
-  const auto rows = store.allocations(sweep.id);
-  if (!rows) return tl::unexpected(rows.error());
+  SWEEP_GET(const auto rows, store.allocations(sweep.id));
   OfSweep& left_of_it = ended_.emplace_back(OfSweep{sweep, {}, {}, {}});
-  for (const auto& row : *rows)
+  for (const auto& row : rows)
     if (!marked_processes(allocation_key(row.id, row.spool)).empty())
       left_of_it.with_processes.push_back(row);
-  const auto places = places_by_launcher(store, sweep.id, *rows);
-  if (!places) return tl::unexpected(places.error());
-  for (const auto& [launcher, of_it] : *places) {
+  SWEEP_GET(const auto places, places_by_launcher(store, sweep.id, rows));
+  for (const auto& [launcher, of_it] : places) {
     LaunchRequest request;
     request.on = launcher;
-    const auto choice = choose_launcher(sweep.options.launch.value_or(LaunchSettings()), request);
-    if (!choice) return tl::unexpected(choice.error());
-    auto left = choice->config->leftovers(of_it);
-    if (!left) return tl::unexpected(left.error());
-    if (*left) left_of_it.elsewhere.push_back(std::move(*left));
+    SWEEP_GET(const auto choice, choose_launcher(sweep.options.launch.value_or(LaunchSettings()), request));
+    SWEEP_GET(auto left, choice.config->leftovers(of_it));
+    if (left) left_of_it.elsewhere.push_back(std::move(left));
   }
   return {};
 }

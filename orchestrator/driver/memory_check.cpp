@@ -65,9 +65,8 @@ Expected<void> add_answers(const std::string& lines, DryRuns& out) {
 }
 
 Expected<std::string> answers_of(std::span<const PlanEntry* const> batch, shape::KernelPath path) {
-  const auto folder = ScratchFolder::make();
-  if (!folder) return tl::unexpected(folder.error());
-  const auto trials = folder->path() / "trials.jsonl";
+  SWEEP_GET(const auto folder, ScratchFolder::make());
+  const auto trials = folder.path() / "trials.jsonl";
   std::ofstream file(trials);
   for (const PlanEntry* e : batch) file << dump(to_json(e->trial)) << '\n';
   file.close();
@@ -109,9 +108,8 @@ Expected<Measured> measure(const std::vector<const PlanEntry*>& trials,
       if (shape::kernel_path(e->trial) == path) mine.push_back(e);
     for (std::size_t begin = 0; begin < mine.size(); begin += kBatch) {
       const auto batch = std::span(mine).subspan(begin, std::min(kBatch, mine.size() - begin));
-      const auto answers = answers_of(batch, path);
-      if (!answers) return tl::unexpected(answers.error());
-      SWEEP_TRY(add_answers(*answers, out));
+      SWEEP_GET(const auto answers, answers_of(batch, path));
+      SWEEP_TRY(add_answers(answers, out));
       if ((done += batch.size()) < trials.size()) say(fmt::format("dry runs: {}/{}", done, trials.size()));
     }
   }

@@ -66,15 +66,12 @@ namespace {
 
 Expected<std::vector<Finding>> read_findings(const std::string& db, const SelfTestReport& report,
                                              const Trial& trial) {
-  auto store = store::Store::open(db, store::Mode::kReadOnly);
-  if (!store) return tl::unexpected(store.error());
-  const auto seen = (*store)->nodes_seen();
-  if (!seen) return tl::unexpected(seen.error());
-  const auto first = (*store)->first_event_but(EventKind::kScreen);
-  if (!first) return tl::unexpected(first.error());
-  auto findings = judge_node_trial(report, trial, static_cast<i64>(seen->size()), *first);
+  SWEEP_GET(auto store, store::Store::open(db, store::Mode::kReadOnly));
+  SWEEP_GET(const auto seen, store->nodes_seen());
+  SWEEP_GET(const auto first, store->first_event_but(EventKind::kScreen));
+  auto findings = judge_node_trial(report, trial, static_cast<i64>(seen.size()), first);
   const auto& names = report.hosts;
-  for (const auto& node : *seen) {
+  for (const auto& node : seen) {
     const auto at = static_cast<std::size_t>(node.node);
     const std::string& host = at < names.size() ? names[at] : node.host;
     if (!node.facts.screen) continue;
@@ -91,15 +88,14 @@ Expected<std::vector<Finding>> read_findings(const std::string& db, const SelfTe
 
 Expected<std::vector<Finding>> try_nodes(const ClusterCheckRequest& request, i64 nodes,
                                          const MakeObserver& make_observer) {
-  const auto trial = trial_over_nodes(request, nodes);
-  if (!trial) return tl::unexpected(trial.error());
+  SWEEP_GET(const auto trial, trial_over_nodes(request, nodes));
   const auto folder = std::filesystem::absolute(request.selftest.db).parent_path() /
                       fmt::format("sweep-doctor-{}", ::getpid());
   auto own = request.selftest;
   own.db = (folder / "doctor.db").string();
   own.launch.screen = "show";
-  const auto report = run_selftests(own, "doctor", {*trial}, make_observer);
-  auto findings = report ? read_findings(own.db, *report, *trial) : tl::unexpected(report.error());
+  const auto report = run_selftests(own, "doctor", {trial}, make_observer);
+  auto findings = report ? read_findings(own.db, *report, trial) : tl::unexpected(report.error());
   std::error_code ec;
   std::filesystem::remove_all(folder, ec);
   return findings;

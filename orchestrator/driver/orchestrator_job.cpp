@@ -39,11 +39,10 @@ Expected<std::map<std::string, launch::JobFacts>> living_jobs(const std::vector<
 }
 
 Expected<fs::path> write_script(const launch::OrchestratorJob& job, const fs::path& db) {
-  const auto script = launch::orchestrator_script(job);
-  if (!script) return tl::unexpected(script.error());
+  SWEEP_GET(const auto script, launch::orchestrator_script(job));
   const fs::path file = orchestrator_script_file(db);
   SWEEP_TRY(prepare_spool_root(file.parent_path(), db));
-  return files::write_atomically(file, *script).map([&] { return file; });
+  return files::write_atomically(file, script).map([&] { return file; });
 }
 
 tl::unexpected<SubmitError> not_asked(Error error) {
@@ -113,18 +112,16 @@ Expected<OrchestratorJobs> living_orchestrator_jobs(const fs::path& db,
   };
   std::vector<std::string> names;
   for (const auto& sweep : sweeps) names.push_back(name_of(sweep));
-  const auto living = living_jobs(names);
-  if (!living) return tl::unexpected(living.error());
+  SWEEP_GET(const auto living, living_jobs(names));
   for (const auto& sweep : sweeps)
-    if (const auto it = living->find(name_of(sweep)); it != living->end()) out[sweep] = it->second.id;
+    if (const auto it = living.find(name_of(sweep)); it != living.end()) out[sweep] = it->second.id;
   return out;
 }
 
 Expected<std::optional<i64>> cancel_waiting_job(const fs::path& db, const std::string& sweep) {
-  const auto jobs = living_orchestrator_jobs(db, {sweep});
-  if (!jobs) return tl::unexpected(jobs.error());
-  if (jobs->empty()) return std::optional<i64>();
-  const i64 number = jobs->begin()->second;
+  SWEEP_GET(const auto jobs, living_orchestrator_jobs(db, {sweep}));
+  if (jobs.empty()) return std::optional<i64>();
+  const i64 number = jobs.begin()->second;
   if (const auto answer = ask_slurm({"scancel", std::to_string(number)}); !answer.ok())
     return fail(fmt::format("scancel {}: {}", number, answer.err));
   return std::optional(number);

@@ -95,10 +95,8 @@ Expected<void> add_results(store::Store& store, i64 sweep, std::vector<MeasuredT
     if (word != nullptr && *word == to_string(Outcome::kOk) && times[i] > 0)
       entries.push_back(columns->entry[i]);
   }
-  auto rows = store.results_of(entries);
-  if (!rows) return tl::unexpected(rows.error());
-  for (auto& row : *rows)
-    out.push_back({std::move(row.trial_id), std::move(row.trial), *row.metrics.step_ms});
+  SWEEP_GET(auto rows, store.results_of(entries));
+  for (auto& row : rows) out.push_back({std::move(row.trial_id), std::move(row.trial), *row.metrics.step_ms});
   return {};
 }
 
@@ -106,12 +104,11 @@ Expected<void> add_results(store::Store& store, i64 sweep, std::vector<MeasuredT
 
 Expected<std::vector<MeasuredTrial>> measured_trials(const std::string& db, const std::string& but_sweep) {
   std::vector<MeasuredTrial> out;
-  const auto file = store::read_sweeps(db);
-  if (!file) return tl::unexpected(file.error());
-  const auto& sweeps = file->sweeps;
+  SWEEP_GET(const auto file, store::read_sweeps(db));
+  const auto& sweeps = file.sweeps;
   for (auto sweep = sweeps.rbegin(); sweep != sweeps.rend(); ++sweep) {
     if (sweep->name == but_sweep || is_rehearsal(sweep->name) || sweep->options.imported) continue;
-    if (auto added = add_results(*file->store, sweep->id, out); !added) return tl::unexpected(added.error());
+    if (auto added = add_results(*file.store, sweep->id, out); !added) return tl::unexpected(added.error());
   }
   return out;
 }

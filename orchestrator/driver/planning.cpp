@@ -88,13 +88,11 @@ std::string taken_as_default(const std::vector<PlanEntry>& entries, plan::LeftTo
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db,
                             const Say& say, const std::optional<std::string>& suggested_by) {
   const grid::ReadOptions options{max_points, interop::built_in_recipes()};
-  auto read = grid::read_file(grid_file, options);
-  if (!read) return tl::unexpected(read.error());
-  if (!suggested_by) return plan_of(std::move(*read), db, say);
-  auto suggested = with_suggested(std::move(*read), options, *suggested_by);
-  if (!suggested) return tl::unexpected(suggested.error());
-  auto planned = plan_of(std::move(suggested->grid), db, say);
-  if (planned) planned->suggested = std::move(suggested->said), planned->suggested_again = suggested->again;
+  SWEEP_GET(auto read, grid::read_file(grid_file, options));
+  if (!suggested_by) return plan_of(std::move(read), db, say);
+  SWEEP_GET(auto suggested, with_suggested(std::move(read), options, *suggested_by));
+  auto planned = plan_of(std::move(suggested.grid), db, say);
+  if (planned) planned->suggested = std::move(suggested.said), planned->suggested_again = suggested.again;
   return planned;
 }
 

@@ -226,9 +226,8 @@ Expected<void> make_rehearsal(Planned& planned, i64 most) {
 
 Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& request, std::span<const PlanEntry> entries,
                                         i64 ranks) {
-  const auto programs = programs_for(request, entries);
-  if (!programs) return tl::unexpected(programs.error());
-  if (const auto why = cannot_rehearse(rehearsal_facts(programs->rank), ranks))
+  SWEEP_GET(const auto programs, programs_for(request, entries));
+  if (const auto why = cannot_rehearse(rehearsal_facts(programs.rank), ranks))
     return tl::unexpected(retold(*why, "this machine cannot rehearse: " + why->message));
   LaunchChoice choice;
   choice.on = std::string(kRehearsalLauncher);

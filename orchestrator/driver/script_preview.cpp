@@ -12,45 +12,39 @@ namespace sweep::driver {
 
 // The plan goes into a database of its own, which answers as the database of a run would.
 Expected<std::vector<store::Demand>> demand_of(std::span<const PlanEntry> entries) {
-  const auto scratch = ScratchFolder::make();
-  if (!scratch) return tl::unexpected(scratch.error());
+  SWEEP_GET(const auto scratch, ScratchFolder::make());
   store::StoreDependencies dependencies;
   dependencies.durable = false;
-  auto driver = SweepDriver::open(scratch->path() / "plan.db", std::move(dependencies));
-  if (!driver) return tl::unexpected(driver.error());
+  SWEEP_GET(auto driver, SweepDriver::open(scratch.path() / "plan.db", std::move(dependencies)));
   store::SweepRow row;
   row.name = "plan";
-  SWEEP_TRY(driver->make(row));
-  SWEEP_TRY(driver->take_lease());
-  SWEEP_TRY(driver->sync_plan(entries, {}));
-  return driver->store().demand(driver->sweep().id);
+  SWEEP_TRY(driver.make(row));
+  SWEEP_TRY(driver.take_lease());
+  SWEEP_TRY(driver.sync_plan(entries, {}));
+  return driver.store().demand(driver.sweep().id);
 }
 
 Expected<std::vector<launch::Preview>> preview_scripts(std::span<const PlanEntry> entries,
                                                        const LaunchSettings& launch,
                                                        const std::filesystem::path& db) {
-  const auto choice = choose_script_launcher(launch);
-  if (!choice) return tl::unexpected(choice.error());
-  const auto limits = choice->config->prepare({});
-  if (!limits) return tl::unexpected(limits.error());
-  auto bounds = bounds_of(*limits);
-  bounds.idle_nodes = limits->idle_nodes;
-  const auto demand = demand_of(entries);
-  if (!demand) return tl::unexpected(demand.error());
-  if (const auto beyond = run::beyond_bounds(*demand, bounds)) return fail(*beyond);
+  SWEEP_GET(const auto choice, choose_script_launcher(launch));
+  SWEEP_GET(const auto limits, choice.config->prepare({}));
+  auto bounds = bounds_of(limits);
+  bounds.idle_nodes = limits.idle_nodes;
+  SWEEP_GET(const auto demand, demand_of(entries));
+  if (const auto beyond = run::beyond_bounds(demand, bounds)) return fail(*beyond);
   auto programs = program_paths({});
-  programs.screen = choice->config->screen();
+  programs.screen = choice.config->screen();
   std::vector<launch::Preview> out;
-  for (const auto& wanted : run::allocations_wanted(*demand, {}, bounds)) {
+  for (const auto& wanted : run::allocations_wanted(demand, {}, bounds)) {
     launch::AllocationRequest allocation;
     allocation.id = fmt::format("a{:04}-00000000", out.size() + 1);
     allocation.spool = spool_root_of(db) / allocation.id;
     allocation.nodes = wanted.nodes, allocation.hardware = wanted.hardware;
-    allocation.slots = limits->slots, allocation.gpus = wanted.gpus(limits->slots);
+    allocation.slots = limits.slots, allocation.gpus = wanted.gpus(limits.slots);
     allocation.seconds = wanted.seconds;
-    auto preview = choice->config->preview(allocation, programs);
-    if (!preview) return tl::unexpected(preview.error());
-    out.push_back(std::move(*preview));
+    SWEEP_GET(auto preview, choice.config->preview(allocation, programs));
+    out.push_back(std::move(preview));
   }
   return out;
 }

@@ -25,11 +25,10 @@ void keep_largest(double& kept, std::optional<double> value) {
 }
 
 Expected<std::optional<SelfTestOutcome>> outcome_of(store::Store& store, i64 sweep, const std::string& id) {
-  const auto final = store.final_attempt(sweep, id);
-  if (!final) return tl::unexpected(final.error());
-  if (!*final) return std::optional<SelfTestOutcome>();
-  const auto result = store.result_of(**final);
-  const auto reports = store.records_of(**final);
+  SWEEP_GET(const auto final, store.final_attempt(sweep, id));
+  if (!final) return std::optional<SelfTestOutcome>();
+  const auto result = store.result_of(*final);
+  const auto reports = store.records_of(*final);
   if (!result) return tl::unexpected(result.error());
   if (!reports) return tl::unexpected(reports.error());
   if (!*result) return std::optional<SelfTestOutcome>();
@@ -38,9 +37,8 @@ Expected<std::optional<SelfTestOutcome>> outcome_of(store::Store& store, i64 swe
   bool first = true;
   if (found.outcome == Outcome::kOk)
     for (const auto& record : reports->records) add_rank(found, record, std::exchange(first, false));
-  auto hosts = hosts_of(store, sweep, id, **final);
-  if (!hosts) return tl::unexpected(hosts.error());
-  found.hosts = std::move(*hosts);
+  SWEEP_GET(auto hosts, hosts_of(store, sweep, id, *final));
+  found.hosts = std::move(hosts);
   return std::optional<SelfTestOutcome>(std::move(found));
 }
 
@@ -76,9 +74,8 @@ Expected<SelfTestReport> run_selftests(const SelfTestRequest& request, const std
   if (!run) return tl::unexpected(run.error());
   SelfTestReport out;
   for (const PlanEntry& entry : entries) {
-    auto found = outcome_of(run->driver.store(), run->driver.sweep().id, entry.id);
-    if (!found) return tl::unexpected(found.error());
-    if (*found) out.outcomes.emplace(entry.id, std::move(**found));
+    SWEEP_GET(auto found, outcome_of(run->driver.store(), run->driver.sweep().id, entry.id));
+    if (found) out.outcomes.emplace(entry.id, std::move(*found));
   }
   if (run->report.end.end != run::End::kDone) out.why = run->report.end.why;
   if (!run->report.hosts.empty()) out.hosts = run->report.hosts.rbegin()->second;

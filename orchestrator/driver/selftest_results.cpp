@@ -45,11 +45,10 @@ Expected<SelfTestResults> read_selftest_results(const fs::path& file) {
 }
 
 Expected<void> add_selftest_results(const fs::path& file, const SelfTestResults& found) {
-  auto all = read_selftest_results(file);
-  if (!all) return tl::unexpected(all.error());
-  for (const auto& [key, result] : found) (*all)[key] = result;
+  SWEEP_GET(auto all, read_selftest_results(file));
+  for (const auto& [key, result] : found) all[key] = result;
   nlohmann::json list = nlohmann::json::array();
-  for (const auto& [key, result] : *all)
+  for (const auto& [key, result] : all)
     list.push_back({{"strategy", key.first},
                     {"backend", key.second},
                     {"date", result.date},

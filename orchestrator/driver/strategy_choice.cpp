@@ -53,11 +53,10 @@ Expected<void> can_decide(const sweep::Strategy& strategy, const StrategyRequest
 
 Expected<std::set<std::string>> answered_trials(store::Store& store, const store::SweepRow& sweep,
                                                 const sweep::Strategy& strategy) {
-  const auto rows = store.results(sweep.id);
-  if (!rows) return tl::unexpected(rows.error());
+  SWEEP_GET(const auto rows, store.results(sweep.id));
   const bool same = kept_strategy(sweep.options) == strategy;
   std::set<std::string> out;
-  for (const ResultRow& row : *rows)
+  for (const ResultRow& row : rows)
     if (row.state == State::kFinished && !row.again && (same || row.outcome != Outcome::kPruned))
       out.insert(row.trial_id);
   return out;
@@ -74,12 +73,11 @@ search::Most most_left(const std::vector<PlanEntry>& entries, const sweep::Strat
 
 Expected<std::string> reuse_answers(SweepDriver& driver, const LaunchChoice& choice) {
   const std::string host = choice.config->uses_this_machine() ? proc::host_name() : "";
-  const auto reused = driver.store().reuse(driver.sweep().id, this_build(), host);
-  if (!reused) return tl::unexpected(reused.error());
-  const auto from = reused->sweeps.empty() ? "" : fmt::format(" ({})", fmt::join(reused->sweeps, ", "));
+  SWEEP_GET(const auto reused, driver.store().reuse(driver.sweep().id, this_build(), host));
+  const auto from = reused.sweeps.empty() ? "" : fmt::format(" ({})", fmt::join(reused.sweeps, ", "));
   auto text = fmt::format("{} trials have their answers from earlier sweeps{} and are not run again",
-                          reused->trials, from);
-  if (reused->trials > 0) SWEEP_TRY(driver.store().add_event(driver.sweep().id, EventKind::kReuse, text));
+                          reused.trials, from);
+  if (reused.trials > 0) SWEEP_TRY(driver.store().add_event(driver.sweep().id, EventKind::kReuse, text));
   return text;
 }
 

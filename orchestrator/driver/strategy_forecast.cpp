@@ -44,10 +44,9 @@ Expected<std::optional<double>> seconds_left(store::Store& store, const store::S
   const auto of_all = seconds_of_all(sweep, shot);
   const sweep::Strategy strategy = kept_strategy(sweep.options);
   if (strategy.runs_all() || !of_all || shot.counts.pending == 0) return of_all;
-  const auto plan = store.plan(sweep.id);
-  if (!plan) return tl::unexpected(plan.error());
+  SWEEP_GET(const auto plan, store.plan(sweep.id));
   const i64 waiting = shot.counts.pending + shot.counts.running;
-  const i64 left = std::clamp<i64>(most_run(*plan, strategy).trials - ended_trials(shot), 0, waiting);
+  const i64 left = std::clamp<i64>(most_run(plan, strategy).trials - ended_trials(shot), 0, waiting);
   return std::optional(*of_all * static_cast<double>(left) / static_cast<double>(waiting));
 }
 

@@ -126,10 +126,9 @@ struct Source {
 };
 
 Expected<Source> source_for(const grid::Grid& grid, const Asked& asked, store::Store& store) {
-  auto rows = answers::measured_rows(store, asked.first.model, grid.name);
-  if (!rows) return tl::unexpected(rows.error());
-  std::erase_if(*rows, [&](const ResultRow& row) { return !comparable(row.trial, asked.first); });
-  auto task = agreeing(std::move(*rows), asked, [](std::string_view key) { return is_among(kTask, key); });
+  SWEEP_GET(auto rows, answers::measured_rows(store, asked.first.model, grid.name));
+  std::erase_if(rows, [&](const ResultRow& row) { return !comparable(row.trial, asked.first); });
+  auto task = agreeing(std::move(rows), asked, [](std::string_view key) { return is_among(kTask, key); });
   auto stated = agreeing(task, asked, [&](std::string_view key) {
     return !is_among(kMachine, key) && grid::sets_axis(grid, key);
   });
@@ -173,18 +172,15 @@ Expected<std::string> stored_values(store::Store& store, const grid::Grid& grid,
                                     const grid::ReadOptions& options) {
   const auto sweep = store.find_sweep(grid.name);
   if (!sweep || sweep->grid_text.find("suggested") == std::string::npos) return std::string();
-  const auto before = grid::read_text(sweep->grid_text, grid.path, options);
-  if (!before) return tl::unexpected(before.error());
-  return before->suggested;
+  SWEEP_GET(const auto before, grid::read_text(sweep->grid_text, grid.path, options));
+  return before.suggested;
 }
 
 Expected<Suggested> rewritten(const grid::Grid& grid, const grid::ReadOptions& options, Suggested out,
                               const std::string& values) {
-  const auto text = grid::with_suggested(grid, values);
-  if (!text) return tl::unexpected(text.error());
-  auto read = grid::read_text(*text, grid.path, options);
-  if (!read) return tl::unexpected(read.error());
-  out.grid = std::move(*read), out.grid.from_stream = grid.from_stream;
+  SWEEP_GET(const auto text, grid::with_suggested(grid, values));
+  SWEEP_GET(auto read, grid::read_text(text, grid.path, options));
+  out.grid = std::move(read), out.grid.from_stream = grid.from_stream;
   return out;
 }
 
@@ -196,24 +192,20 @@ Expected<Suggested> with_suggested(grid::Grid grid, const grid::ReadOptions& opt
     own.said.push_back("suggested: the grid has this section already, and keeps it: " + own.grid.suggested);
     return own;
   }
-  const auto asked = asked_by(grid);
-  if (!asked) return tl::unexpected(asked.error());
-  if (asked->worlds.empty())
+  SWEEP_GET(const auto asked, asked_by(grid));
+  if (asked.worlds.empty())
     return Suggested{std::move(grid), {"suggested: nothing is taken: the grid has no trial that could run"}};
-  auto store = store::Store::open(db, store::Mode::kReadOnly);
-  if (!store) return tl::unexpected(store.error());
-  const auto before = stored_values(**store, grid, options);
-  if (!before) return tl::unexpected(before.error());
-  if (!before->empty())
+  SWEEP_GET(auto store, store::Store::open(db, store::Mode::kReadOnly));
+  SWEEP_GET(const auto before, stored_values(*store, grid, options));
+  if (!before.empty())
     return rewritten(grid, options,
-                     {{}, {fmt::format("suggested: as sweep {} has them: {}", grid.name, *before)}, true},
-                     *before);
-  const auto source = source_for(grid, *asked, **store);
-  if (!source) return tl::unexpected(source.error());
+                     {{}, {fmt::format("suggested: as sweep {} has them: {}", grid.name, before)}, true},
+                     before);
+  SWEEP_GET(const auto source, source_for(grid, asked, *store));
   Suggested out;
-  out.said.push_back(source_sentence(*source));
+  out.said.push_back(source_sentence(source));
   std::string values;
-  for (const Taken& each : taken_from(grid, source->from.best)) {
+  for (const Taken& each : taken_from(grid, source.from.best)) {
     values += (values.empty() ? "" : ", ") + each.line;
     out.said.push_back("suggested: " + each.line);
   }

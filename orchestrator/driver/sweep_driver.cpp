@@ -37,10 +37,9 @@ Expected<std::vector<PlanEntry>> added_plan(store::Store& store, i64 sweep,
                                             std::span<const PlanEntry> added) {
   auto out = store.plan(sweep);
   if (!out) return out;
-  const auto pending = store.pending(sweep, std::numeric_limits<i64>::max());
-  if (!pending) return tl::unexpected(pending.error());
+  SWEEP_GET(const auto pending, store.pending(sweep, std::numeric_limits<i64>::max()));
   std::set<std::string> gone;
-  for (const auto& each : *pending) gone.insert(each.entry.id);
+  for (const auto& each : pending) gone.insert(each.entry.id);
   for (const PlanEntry& each : added) gone.insert(each.id);
   std::erase_if(*out, [&](const PlanEntry& each) { return gone.contains(each.id); });
   out->insert(out->end(), added.begin(), added.end());
@@ -54,9 +53,8 @@ Expected<void> prepare(SweepDriver& driver, const LeasedRun& leased) {
     SWEEP_TRY(driver.sync_plan(leased.plan, leased.measure));
     return leased.reopen.empty() ? Expected<void>() : store.reopen(sweep, leased.reopen);
   }
-  const auto plan = added_plan(store, sweep, leased.plan);
-  if (!plan) return tl::unexpected(plan.error());
-  SWEEP_TRY(driver.sync_plan(*plan, leased.measure));
+  SWEEP_GET(const auto plan, added_plan(store, sweep, leased.plan));
+  SWEEP_TRY(driver.sync_plan(plan, leased.measure));
   for (const PlanEntry& each : leased.plan) SWEEP_TRY(store.reopen(sweep, leased.reopen, each.id));
   return {};
 }
@@ -78,9 +76,8 @@ Expected<SweepDriver> SweepDriver::open(const std::filesystem::path& db,
   std::error_code ignored;  // opening the database says what is wrong with its folder
   std::filesystem::create_directories(std::filesystem::absolute(db).parent_path(), ignored);
   if (!dependencies.decide_trial) dependencies.decide_trial = run::decide_trial;
-  auto store = store::Store::open(db, store::Mode::kReadWrite, std::move(dependencies));
-  if (!store) return tl::unexpected(store.error());
-  return SweepDriver(std::move(*store), db);
+  SWEEP_GET(auto store, store::Store::open(db, store::Mode::kReadWrite, std::move(dependencies)));
+  return SweepDriver(std::move(store), db);
 }
 
 SweepDriver::SweepDriver(std::unique_ptr<store::Store> store, const std::filesystem::path& db)
@@ -98,9 +95,8 @@ SweepDriver::~SweepDriver() {
 
 Expected<void> SweepDriver::make(const store::SweepRow& wanted) {
   if (const auto known = store_->find_sweep(wanted.name)) SWEEP_TRY(check_may_run(*known));
-  auto row = store_->ensure_sweep(wanted);
-  if (!row) return tl::unexpected(row.error());
-  use(std::move(*row));
+  SWEEP_GET(auto row, store_->ensure_sweep(wanted));
+  use(std::move(row));
   return {};
 }
 
@@ -115,9 +111,7 @@ Expected<Holder> SweepDriver::take_lease(const TakeLease& take) {
   auto holder = take ? take(*store_, sweep_) : store_->take_lease(sweep_.id);
   held_ = holder && !*holder;
   if (held_ && sweep_.id != 0) {  // another command may have changed the sweep while this one waited
-    auto now = store_->find_sweep(sweep_.name);
-    if (!now) return tl::unexpected(now.error());
-    sweep_ = std::move(*now);
+    SWEEP_GET(sweep_, store_->find_sweep(sweep_.name));
   }
   return holder;
 }
@@ -208,9 +202,8 @@ Driven<RunReport> SweepDriver::released(Driven<RunReport> report) {
 
 Expected<Finish> SweepDriver::finish(const run::RunEnd& end) {
   if (end.end == run::End::kLeft || end.end == run::End::kInterrupted) return Finish::kInterrupted;
-  const auto progress = store_->progress(sweep_.id);
-  if (!progress) return tl::unexpected(progress.error());
-  return run::exit_code_for(*progress) == 0 ? Finish::kAnswered : Finish::kUnanswered;
+  SWEEP_GET(const auto progress, store_->progress(sweep_.id));
+  return run::exit_code_for(progress) == 0 ? Finish::kAnswered : Finish::kUnanswered;
 }
 
 Driven<RunReport> run_with_lease(SweepDriver& driver, const LeasedRun& leased,
@@ -228,16 +221,14 @@ Driven<RunReport> run_with_lease(SweepDriver& driver, const LeasedRun& leased,
 
 Expected<OwnWork> own_work(store::Store& store, i64 sweep, std::span<const PlanEntry> plan, bool changes) {
   if (!changes) {
-    const auto stored = store.plan(sweep);
-    if (!stored) return tl::unexpected(stored.error());
+    SWEEP_GET(const auto stored, store.plan(sweep));
     std::set<std::string> has, wants;
-    for (const PlanEntry& entry : *stored) has.insert(entry.id);
+    for (const PlanEntry& entry : stored) has.insert(entry.id);
     for (const PlanEntry& entry : plan) wants.insert(entry.id);
     if (wants.empty() || has == wants) return OwnWork::kNone;
   }
-  const auto progress = store.progress(sweep);
-  if (!progress) return tl::unexpected(progress.error());
-  return progress->pending + progress->running > 0 ? OwnWork::kBlocked : OwnWork::kNow;
+  SWEEP_GET(const auto progress, store.progress(sweep));
+  return progress.pending + progress.running > 0 ? OwnWork::kBlocked : OwnWork::kNow;
 }
 
 std::vector<Outcome> outcomes_of_runs() {

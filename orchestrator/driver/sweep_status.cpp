@@ -19,9 +19,8 @@ namespace {
 Expected<answers::RunDetails> details_of(store::Store& store, const store::SweepRow& sweep, i64 events) {
   const auto site = grid::read_site(grid::site_files());
   const auto limit = smaller_limit(sweep.options.gpu_hours, site ? site->gpu_hours : std::nullopt);
-  const auto hours = held_gpu_hours(store, sweep, limit);
-  if (!hours) return tl::unexpected(hours.error());
-  return answers::run_details(store, sweep.id, *hours, events);
+  SWEEP_GET(const auto hours, held_gpu_hours(store, sweep, limit));
+  return answers::run_details(store, sweep.id, hours, events);
 }
 
 }  // namespace
@@ -38,30 +37,24 @@ answers::Progress progress_of(const store::SweepRow& sweep, const run::Snapshot&
 Expected<run::Snapshot> snapshot_of(store::Store& store, const store::SweepRow& sweep) {
   auto shot = run::take_snapshot(store, sweep.id, 0);
   if (!shot) return shot;
-  const auto left = seconds_left(store, sweep, *shot);
-  if (!left) return tl::unexpected(left.error());
-  shot->seconds_left = *left;
+  SWEEP_GET(shot->seconds_left, seconds_left(store, sweep, *shot));
   return shot;
 }
 
 Expected<nlohmann::json> status_document(store::Store& store, const store::SweepRow& sweep,
                                          const run::Snapshot& shot, i64 events) {
-  const auto holder = store.lease(sweep.id);
-  if (!holder) return tl::unexpected(holder.error());
-  const auto details = details_of(store, sweep, events);
-  if (!details) return tl::unexpected(details.error());
-  return answers::progress_json(progress_of(sweep, shot), *details, *holder);
+  SWEEP_GET(const auto holder, store.lease(sweep.id));
+  SWEEP_GET(const auto details, details_of(store, sweep, events));
+  return answers::progress_json(progress_of(sweep, shot), details, holder);
 }
 
 Expected<void> add_details(answers::StatusView& view, store::Store& store, const store::SweepRow& sweep,
                            std::span<const answers::Field> shown) {
   constexpr i64 kEvents = 5;
-  const auto runs = run_by(store, sweep);
-  if (!runs) return tl::unexpected(runs.error());
-  answers::add_holder(view, *runs);
-  const auto details = details_of(store, sweep, kEvents);
-  if (!details) return tl::unexpected(details.error());
-  answers::add_details(view, *details, shown);
+  SWEEP_GET(const auto runs, run_by(store, sweep));
+  answers::add_holder(view, runs);
+  SWEEP_GET(const auto details, details_of(store, sweep, kEvents));
+  answers::add_details(view, details, shown);
   return {};
 }
 

@@ -109,28 +109,24 @@ store::SweepRow sweep_row(const Planned& planned) {
 
 // 0: there is none.
 Expected<i64> last_attempt(SweepDriver& driver, const std::string& trial) {
-  const auto attempts = driver.store().attempts(driver.sweep().id, trial);
-  if (!attempts) return tl::unexpected(attempts.error());
-  return attempts->empty() ? 0 : attempts->back().id;
+  SWEEP_GET(const auto attempts, driver.store().attempts(driver.sweep().id, trial));
+  return attempts.empty() ? 0 : attempts.back().id;
 }
 
 // Adds the result of the last attempt, unless it is of an earlier run.
 Expected<void> add_result(SweepDriver& driver, i64 earlier, WrapReport& out) {
-  const auto attempts = driver.store().attempts(driver.sweep().id, out.trial);
-  if (!attempts) return tl::unexpected(attempts.error());
-  if (attempts->empty() || attempts->back().id == earlier) return {};
-  const auto& last = attempts->back();
-  auto result = driver.store().result_of(last.id);
-  if (!result) return tl::unexpected(result.error());
-  out.result = std::move(*result);
+  SWEEP_GET(const auto attempts, driver.store().attempts(driver.sweep().id, out.trial));
+  if (attempts.empty() || attempts.back().id == earlier) return {};
+  const auto& last = attempts.back();
+  SWEEP_GET(auto result, driver.store().result_of(last.id));
+  out.result = std::move(result);
   out.log = spool::rank_log(spool::attempt_dir(spool_root_of(driver.db()) / last.allocation, last.id), 0);
   return {};
 }
 
 Expected<Planned> plan_with(const WrapRequest& request, i64 ranks) {
-  auto grid = grid::read_text(grid_of(request, ranks), "wrap");
-  if (!grid) return tl::unexpected(grid.error());
-  auto planned = plan_of(std::move(*grid));
+  SWEEP_GET(auto grid, grid::read_text(grid_of(request, ranks), "wrap"));
+  auto planned = plan_of(std::move(grid));
   if (planned) prune_beyond(*planned, local_resources());
   return planned;
 }
@@ -170,29 +166,24 @@ Expected<void> check_name(SweepDriver& driver, const std::string& name, const st
 
 Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver& make_observer) {
   SWEEP_TRY(check_words(request.words));
-  auto planned = plan_wrapped(request);
-  if (!planned) return tl::unexpected(planned.error());
-  const PlanEntry& entry = planned->entries.front();
+  SWEEP_GET(auto planned, plan_wrapped(request));
+  const PlanEntry& entry = planned.entries.front();
   if (!entry.admitted) return fail(fmt::format("it cannot run here: {}", entry.reason));
   LaunchRequest launch = request.launch;
   launch.on = "local";
   // No rank of sweep's own is started: the agent alone is enough.
   const auto programs = program_paths(launch);
   if (launch.rank.empty() && !std::filesystem::exists(programs.rank)) launch.rank = programs.agent.string();
-  const auto choice = choose_launcher({}, launch);
-  if (!choice) return tl::unexpected(choice.error());
-  auto driver = SweepDriver::open(request.db);
-  if (!driver) return tl::unexpected(driver.error());
-  SWEEP_TRY(check_name(*driver, planned->grid.name, request.db));
-  SWEEP_TRY(driver->make(sweep_row(*planned)));
-  const auto earlier = last_attempt(*driver, entry.id);
-  if (!earlier) return tl::unexpected(earlier.error());
-  const auto run =
-      run_with_lease(*driver, {planned->entries, planned->grid.measure, outcomes_of_runs(), true},
-                     [&](SweepDriver& own) { return own.run(*choice, launch, make_observer); });
+  SWEEP_GET(const auto choice, choose_launcher({}, launch));
+  SWEEP_GET(auto driver, SweepDriver::open(request.db));
+  SWEEP_TRY(check_name(driver, planned.grid.name, request.db));
+  SWEEP_TRY(driver.make(sweep_row(planned)));
+  SWEEP_GET(const auto earlier, last_attempt(driver, entry.id));
+  const auto run = run_with_lease(driver, {planned.entries, planned.grid.measure, outcomes_of_runs(), true},
+                                  [&](SweepDriver& own) { return own.run(choice, launch, make_observer); });
   if (!run) return tl::unexpected(run.error().error);
-  WrapReport out{planned->grid.name, entry.id, run->end, std::nullopt, {}};
-  SWEEP_TRY(add_result(*driver, *earlier, out));
+  WrapReport out{planned.grid.name, entry.id, run->end, std::nullopt, {}};
+  SWEEP_TRY(add_result(driver, earlier, out));
   return out;
 }
 

@@ -68,9 +68,8 @@ Expected<std::optional<Login>> login_from_file(const KeySources& sources, const 
     return fail(ErrorKind::kNotFound, file.string(),
                 fmt::format("--key-file {}: no such file", file.string()));
   }
-  const auto text = files::read(file, 1u << 20);
-  if (!text) return tl::unexpected(text.error());
-  auto login = entry_of(*text, host);
+  SWEEP_GET(const auto text, files::read(file, 1u << 20));
+  auto login = entry_of(text, host);
   if (!login || login->password.empty()) return std::optional<Login>();
   if ((info.st_mode & 077) != 0)
     return fail(ErrorKind::kRefused, file.string(),
@@ -118,9 +117,8 @@ Expected<Credentials> wandb_credentials(const KeySources& sources, const std::st
   std::string from = "WANDB_API_KEY";
   auto key = sources.environment("WANDB_API_KEY");
   if (!key) {
-    const auto login = login_from_file(sources, host);
-    if (!login) return tl::unexpected(login.error());
-    if (*login) key = (*login)->password, from = key_file_of(sources).string();
+    SWEEP_GET(const auto login, login_from_file(sources, host));
+    if (login) key = login->password, from = key_file_of(sources).string();
   }
   if (!key)
     return fail(
@@ -150,11 +148,10 @@ Expected<Credentials> mlflow_credentials(const KeySources& sources, const std::s
   };
   if (const auto token = sources.environment("MLFLOW_TRACKING_TOKEN"))
     return bearer(*token, "MLFLOW_TRACKING_TOKEN");
-  const auto login = login_from_file(sources, host);
-  if (!login) return tl::unexpected(login.error());
-  if (!*login) return Credentials{};
-  if ((*login)->user == "__token__") return bearer((*login)->password, key_file_of(sources).string());
-  return basic((*login)->user, (*login)->password);
+  SWEEP_GET(const auto login, login_from_file(sources, host));
+  if (!login) return Credentials{};
+  if (login->user == "__token__") return bearer(login->password, key_file_of(sources).string());
+  return basic(login->user, login->password);
 }
 
 std::string base64(std::string_view bytes) {

@@ -87,11 +87,9 @@ Expected<Deliveries> deliver(Tracker& tracker, Journal& journal, const TrackerSw
       round.done.stopped_by = DeliveryError{DeliveryError::kInterrupted, "interrupted"};
       break;
     }
-    const auto run = plan.run(i);
-    if (!run) return tl::unexpected(run.error());
-    const auto go_on = round.give(*run);
-    if (!go_on) return tl::unexpected(go_on.error());
-    if (!*go_on) break;
+    SWEEP_GET(const auto run, plan.run(i));
+    SWEEP_GET(const auto go_on, round.give(run));
+    if (!go_on) break;
     plan.progress(round.done, i);
   }
   SWEEP_TRY(round.finish());

@@ -21,9 +21,8 @@ FinishedTrials::FinishedTrials(ExportedSweep sweep, const std::vector<ResultRow>
 
 Expected<TrackerRun> FinishedTrials::run(i64 index) const {
   const auto& [name, row] = rows_[static_cast<std::size_t>(index)];
-  auto steps = steps_of_(row);
-  if (!steps) return tl::unexpected(steps.error());
-  return tracker_run(row, std::move(*steps), name, sweep_.question);
+  SWEEP_GET(auto steps, steps_of_(row));
+  return tracker_run(row, std::move(steps), name, sweep_.question);
 }
 
 Expected<TrackerSweep> FinishedTrials::as_whole() const {

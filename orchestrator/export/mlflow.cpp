@@ -76,13 +76,13 @@ std::string Mlflow::digest(const TrackerSweep& sweep) const {
 Delivered<Answer> Mlflow::call(const std::string& method, const std::string& path, const Json& body,
                                const RetryingClient::Look& look) {
   const std::string url = target_.base + kApi + path;
-  const auto reply = client_.send({method, url, method == "GET" ? "" : body.dump()}, mlflow_again, look);
-  if (!reply) return tl::unexpected(reply.error());
-  if (reply->status != 200) return tl::unexpected(mlflow_trouble(*reply, url));
-  auto parsed = parse_json(reply->body);
+  SWEEP_GET(const auto reply,
+            client_.send({method, url, method == "GET" ? "" : body.dump()}, mlflow_again, look));
+  if (reply.status != 200) return tl::unexpected(mlflow_trouble(reply, url));
+  auto parsed = parse_json(reply.body);
   if (!parsed || !parsed->is_object())
     return tl::unexpected(DeliveryError{
-        DeliveryError::kAll, fmt::format("{}: this is not an MLflow server: {}", url, words_of(*reply))});
+        DeliveryError::kAll, fmt::format("{}: this is not an MLflow server: {}", url, words_of(reply))});
   return std::move(*parsed);
 }
 
@@ -90,10 +90,9 @@ Delivered<std::string> Mlflow::experiment_id() {
   const std::string url =
       target_.base + kApi + "experiments/get-by-name?experiment_name=" + escaped_for_url(target_.experiment);
   for (int tried = 0;; ++tried) {
-    const auto found = client_.send({"GET", url, ""}, mlflow_again);
-    if (!found) return tl::unexpected(found.error());
-    const auto body = parse_json(found->body);
-    if (found->status == 200 && body) {
+    SWEEP_GET(const auto found, client_.send({"GET", url, ""}, mlflow_again));
+    const auto body = parse_json(found.body);
+    if (found.status == 200 && body) {
       if (text_at(*body, "/experiment/lifecycle_stage") == "deleted")
         return tl::unexpected(DeliveryError{
             DeliveryError::kAll,
@@ -103,9 +102,9 @@ Delivered<std::string> Mlflow::experiment_id() {
       const std::string id = text_at(*body, "/experiment/experiment_id");
       if (!id.empty()) return id;
     }
-    if (found->status != 404 || !body || text_at(*body, "/error_code") != "RESOURCE_DOES_NOT_EXIST" ||
+    if (found.status != 404 || !body || text_at(*body, "/error_code") != "RESOURCE_DOES_NOT_EXIST" ||
         tried > 0)
-      return tl::unexpected(DeliveryError{DeliveryError::kAll, mlflow_trouble(*found, url).sentence});
+      return tl::unexpected(DeliveryError{DeliveryError::kAll, mlflow_trouble(found, url).sentence});
     // A conflict means that someone else was faster, or that an answer was lost: it is there either way.
     const auto made = client_.send(
         {"POST", target_.base + kApi + "experiments/create", Json{{"name", target_.experiment}}.dump()},
@@ -127,20 +126,18 @@ Delivered<std::vector<Answer>> Mlflow::search(const std::string& filter) {
                  {"max_results", kSearchPage},
                  {"order_by", {"attributes.start_time ASC"}}};
     if (!page.empty()) body["page_token"] = page;
-    auto found = call("POST", "runs/search", body);
-    if (!found) return tl::unexpected(found.error());
-    for (Answer& run : (*found)["runs"]) out.push_back(std::move(run));
-    page = text_at(*found, "/next_page_token");
+    SWEEP_GET(auto found, call("POST", "runs/search", body));
+    for (Answer& run : found["runs"]) out.push_back(std::move(run));
+    page = text_at(found, "/next_page_token");
     if (page.empty()) return out;
   }
 }
 
 // A run of ours in the form in which runs/create answers.
 Delivered<std::optional<Reply>> Mlflow::look_for(const std::string& key) {
-  const auto found = search(fmt::format("tags.`{}` = '{}'", kMlflowKeyTag, key));
-  if (!found) return tl::unexpected(found.error());
-  if (found->empty()) return std::optional<Reply>();
-  return std::optional<Reply>(Reply{200, Answer{{"run", found->front()}}.dump(), {}});
+  SWEEP_GET(const auto found, search(fmt::format("tags.`{}` = '{}'", kMlflowKeyTag, key)));
+  if (found.empty()) return std::optional<Reply>();
+  return std::optional<Reply>(Reply{200, Answer{{"run", found.front()}}.dump(), {}});
 }
 
 Delivered<Mlflow::Remote> Mlflow::find_or_create(const std::string& key, const Json& body) {
@@ -152,22 +149,18 @@ Delivered<Mlflow::Remote> Mlflow::find_or_create(const std::string& key, const J
 }
 
 Delivered<void> Mlflow::learn_children() {
-  const auto found = search(fmt::format("tags.`mlflow.parentRunId` = '{}'", parent_.id));
-  if (!found) return tl::unexpected(found.error());
-  for (const Answer& run : *found)
+  SWEEP_GET(const auto found, search(fmt::format("tags.`mlflow.parentRunId` = '{}'", parent_.id)));
+  for (const Answer& run : found)
     if (const std::string key = tag_of(run, kMlflowKeyTag); !key.empty())
       children_.try_emplace(key, Remote{text_at(run, "/info/run_id"), text_at(run, "/info/artifact_uri")});
   return {};
 }
 
 Delivered<void> Mlflow::open(const TrackerSweep& sweep, const std::optional<Receipt>&) {
-  auto experiment = experiment_id();
-  if (!experiment) return tl::unexpected(experiment.error());
-  experiment_ = std::move(*experiment);
-  const auto known = search(fmt::format("tags.`{}` = '{}'", kMlflowKeyTag, sweep.id));
-  if (!known) return tl::unexpected(known.error());
-  if (!known->empty()) {
-    parent_ = {text_at(known->front(), "/info/run_id"), text_at(known->front(), "/info/artifact_uri")};
+  SWEEP_GET(experiment_, experiment_id());
+  SWEEP_GET(const auto known, search(fmt::format("tags.`{}` = '{}'", kMlflowKeyTag, sweep.id)));
+  if (!known.empty()) {
+    parent_ = {text_at(known.front(), "/info/run_id"), text_at(known.front(), "/info/artifact_uri")};
     return learn_children();
   }
   Json tags = {tag(kMlflowKeyTag, sweep.id), tag("mlflow.user", target_.user),
@@ -207,16 +200,14 @@ Delivered<void> Mlflow::log(const TrackerRun& run, const std::string& id, i64 re
 }
 
 Delivered<Answer> Mlflow::kept(const std::string& id) {
-  const auto got = call("GET", "runs/get?run_id=" + escaped_for_url(id), {});
-  if (!got) return tl::unexpected(got.error());
+  SWEEP_GET(const auto got, call("GET", "runs/get?run_id=" + escaped_for_url(id), {}));
   const Answer::json_pointer at("/run/data");
-  return got->contains(at) ? (*got)[at] : Answer::object();
+  return got.contains(at) ? got[at] : Answer::object();
 }
 
 Delivered<void> Mlflow::check(const TrackerRun& run, const std::string& id) {
-  const auto data = kept(id);
-  if (!data) return tl::unexpected(data.error());
-  const std::string difference = mlflow_difference(run, *data);
+  SWEEP_GET(const auto data, kept(id));
+  const std::string difference = mlflow_difference(run, data);
   if (difference.empty()) return {};
   return refused(fmt::format("run {} of trial {}: the server said yes and kept something else: {}", id,
                              run.trial, difference));
@@ -231,9 +222,8 @@ Delivered<void> Mlflow::put_artifact(const Remote& to, const std::string& name, 
   }
   std::string url = target_.base + kArtifacts + to.artifacts.substr(std::string_view(kProxied).size());
   url += '/' + name;
-  const auto reply = client_.send({"PUT", url, bytes, "application/octet-stream"}, mlflow_again);
-  if (!reply) return tl::unexpected(reply.error());
-  if (reply->status != 200) return tl::unexpected(mlflow_trouble(*reply, url));
+  SWEEP_GET(const auto reply, client_.send({"PUT", url, bytes, "application/octet-stream"}, mlflow_again));
+  if (reply.status != 200) return tl::unexpected(mlflow_trouble(reply, url));
   return {};
 }
 
@@ -252,9 +242,8 @@ Delivered<std::string> Mlflow::deliver(const TrackerRun& run, const std::optiona
   bool was_sent = before.has_value();
   if (const auto known = children_.find(run.id); known != children_.end()) {
     remote = known->second;
-    const auto data = kept(remote.id);
-    if (!data) return tl::unexpected(data.error());
-    revision = mlflow_revision(run, *data);
+    SWEEP_GET(const auto data, kept(remote.id));
+    revision = mlflow_revision(run, data);
   } else {
     auto made =
         find_or_create(run.id, {{"experiment_id", experiment_},
@@ -278,9 +267,8 @@ Delivered<std::string> Mlflow::deliver(const TrackerRun& run, const std::optiona
 
 // A runs/create that was carried out after we had stopped waiting for it leaves an empty run behind.
 Delivered<void> Mlflow::remove_doubles() {
-  const auto found = search(fmt::format("tags.`mlflow.parentRunId` = '{}'", parent_.id));
-  if (!found) return tl::unexpected(found.error());
-  for (const Answer& run : *found) {
+  SWEEP_GET(const auto found, search(fmt::format("tags.`mlflow.parentRunId` = '{}'", parent_.id)));
+  for (const Answer& run : found) {
     const std::string id = text_at(run, "/info/run_id");
     const auto ours = delivered_.find(tag_of(run, kMlflowKeyTag));
     if (ours == delivered_.end() || ours->second == id) continue;

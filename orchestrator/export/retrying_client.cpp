@@ -64,9 +64,8 @@ Delivered<Reply> RetryingClient::send(const Request& request, WorthAgain worth_a
   bool in_doubt = false;
   for (int tried = 1;; ++tried) {
     if (in_doubt && look) {
-      auto found = look();
-      if (!found) return tl::unexpected(found.error());
-      if (*found) return std::move(**found);
+      SWEEP_GET(auto found, look());
+      if (found) return std::move(*found);
     }
     auto reply = around_.wire(request);
     if (reply && !worth_again(reply->status)) return std::move(*reply);

@@ -30,19 +30,16 @@ class Connection {
   }
 
   Expected<Sent> deliver_to(Tracker& tracker, const FinishedTrials& trials) {
-    auto journal = Journal::open(options_.journal);
-    if (!journal) return tl::unexpected(journal.error());
-    const auto whole = trials.as_whole();
-    if (!whole) return tl::unexpected(whole.error());
+    SWEEP_GET(auto journal, Journal::open(options_.journal));
+    SWEEP_GET(const auto whole, trials.as_whole());
     DeliveryPlan plan;
     plan.runs = trials.size();
     plan.run = [&](i64 index) { return trials.run(index); };
     plan.progress = [&](const Deliveries&, i64 index) { listener_.progress(index + 1, trials.size()); };
     plan.interrupted = [this] { return interrupts_.asked(); };
     plan.again = options_.again;
-    auto done = deliver(tracker, **journal, *whole, plan);
-    if (!done) return tl::unexpected(done.error());
-    return Sent{std::move(*done), tracker.place()};
+    SWEEP_GET(auto done, deliver(tracker, *journal, whole, plan));
+    return Sent{std::move(done), tracker.place()};
   }
 
  private:
@@ -71,20 +68,20 @@ void count(Deliveries& done, WandbOffline::Written written) {
 Expected<Sent> send_to_wandb(const FinishedTrials& trials, const WandbTarget& target,
                              const SendOptions& options, const Listener& listener) {
   Connection connection(options, listener);
-  auto client = connection.client(
-      target.base, wandb_credentials({process_environment(), options.key_file}, host_of(target.base)));
-  if (!client) return tl::unexpected(client.error());
-  WandbOnline tracker(target, std::move(*client));
+  SWEEP_GET(auto client,
+            connection.client(target.base, wandb_credentials({process_environment(), options.key_file},
+                                                             host_of(target.base))));
+  WandbOnline tracker(target, std::move(client));
   return connection.deliver_to(tracker, trials);
 }
 
 Expected<Sent> send_to_mlflow(const FinishedTrials& trials, const MlflowTarget& target,
                               const SendOptions& options, const Listener& listener) {
   Connection connection(options, listener);
-  auto client = connection.client(
-      target.base, mlflow_credentials({process_environment(), options.key_file}, host_of(target.base)));
-  if (!client) return tl::unexpected(client.error());
-  Mlflow tracker(target, std::move(*client), listener.note);
+  SWEEP_GET(auto client,
+            connection.client(target.base, mlflow_credentials({process_environment(), options.key_file},
+                                                              host_of(target.base))));
+  Mlflow tracker(target, std::move(client), listener.note);
   return connection.deliver_to(tracker, trials);
 }
 

@@ -128,9 +128,8 @@ Expected<WandbOffline::Written> WandbOffline::write(const TrackerRun& run) const
   std::error_code ec;
   const bool there = std::filesystem::exists(file, ec);
   if (there) {
-    const auto old = files::read(file, SIZE_MAX - 1);
-    if (!old) return tl::unexpected(old.error());
-    if (*old == bytes) return Written::kUnchanged;
+    SWEEP_GET(const auto old, files::read(file, SIZE_MAX - 1));
+    if (old == bytes) return Written::kUnchanged;
     if (std::filesystem::exists(file.string() + ".synced", ec))
       return fail(fmt::format(
           "{} was sent by `wandb sync` already and its trial has other values now; it is left as it is "

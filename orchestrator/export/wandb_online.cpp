@@ -79,16 +79,15 @@ std::string WandbOnline::digest(const TrackerRun& run) const {
 Delivered<nlohmann::json> WandbOnline::graphql(const std::string& name, const std::string& query,
                                                const Json& variables) {
   const Json body = {{"operationName", name}, {"query", query}, {"variables", variables}};
-  const auto reply = client_.send({"POST", target_.base + "/graphql", body.dump()}, graphql_again);
-  if (!reply) return tl::unexpected(reply.error());
-  if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, target_.base + "/graphql"));
-  auto parsed = parse_json(reply->body);
+  SWEEP_GET(const auto reply, client_.send({"POST", target_.base + "/graphql", body.dump()}, graphql_again));
+  if (reply.status != 200) return tl::unexpected(wandb_trouble(reply, target_.base + "/graphql"));
+  auto parsed = parse_json(reply.body);
   if (!parsed || !parsed->is_object())
     return tl::unexpected(DeliveryError{
         DeliveryError::kAll,
-        fmt::format("{}/graphql: this is not a W&B server: {}", target_.base, words_of(*reply))});
+        fmt::format("{}/graphql: this is not a W&B server: {}", target_.base, words_of(reply))});
   if (parsed->contains("errors") || !parsed->contains("data"))
-    return refused(fmt::format("{}/graphql: {}", target_.base, words_of(*reply)));
+    return refused(fmt::format("{}/graphql: {}", target_.base, words_of(reply)));
   return std::move((*parsed)["data"]);
 }
 
@@ -98,15 +97,14 @@ Delivered<WandbOnline::Bucket> WandbOnline::upsert(const TrackerRun& run) {
       {"groupName", run.sweep},   {"displayName", run.name},    {"notes", run.question},
       {"jobType", kWandbJobType}, {"tags", wandb_tags(run)},    {"config", wrapped_config(run)}};
   if (!target_.entity.empty()) variables["entity"] = target_.entity;
-  const auto data = graphql("UpsertBucket", kUpsert, variables);
-  if (!data) return tl::unexpected(data.error());
+  SWEEP_GET(const auto data, graphql("UpsertBucket", kUpsert, variables));
   Bucket out;
-  out.storage_id = text_in(*data, "/upsertBucket/bucket/id");
-  out.name = text_in(*data, "/upsertBucket/bucket/name");
-  out.project = text_in(*data, "/upsertBucket/bucket/project/name");
-  out.entity = text_in(*data, "/upsertBucket/bucket/project/entity/name");
-  out.inserted = value_in(*data, "/upsertBucket/inserted") != nlohmann::json(false);
-  const auto lines = value_in(*data, "/upsertBucket/bucket/historyLineCount");
+  out.storage_id = text_in(data, "/upsertBucket/bucket/id");
+  out.name = text_in(data, "/upsertBucket/bucket/name");
+  out.project = text_in(data, "/upsertBucket/bucket/project/name");
+  out.entity = text_in(data, "/upsertBucket/bucket/project/entity/name");
+  out.inserted = value_in(data, "/upsertBucket/inserted") != nlohmann::json(false);
+  const auto lines = value_in(data, "/upsertBucket/bucket/historyLineCount");
   if (lines.is_number_integer()) out.lines = lines.get<i64>();
   if (out.name.empty() || out.project.empty() || out.entity.empty())
     return refused(
@@ -125,12 +123,11 @@ Delivered<void> WandbOnline::post_part(const Bucket& bucket, const Json& part) {
   const std::string url =
       fmt::format("{}/files/{}/{}/{}/file_stream", target_.base, escaped_for_url(bucket.entity),
                   escaped_for_url(bucket.project), escaped_for_url(bucket.name));
-  const auto reply = client_.send({"POST", url, part.dump()}, stream_again);
-  if (!reply) return tl::unexpected(reply.error());
-  if (reply->status != 200) return tl::unexpected(wandb_trouble(*reply, url));
-  const auto body = parse_json(reply->body);
+  SWEEP_GET(const auto reply, client_.send({"POST", url, part.dump()}, stream_again));
+  if (reply.status != 200) return tl::unexpected(wandb_trouble(reply, url));
+  const auto body = parse_json(reply.body);
   if (body && body->is_object() && body->contains("error"))
-    return refused(fmt::format("{}: {}", url, words_of(*reply)));
+    return refused(fmt::format("{}: {}", url, words_of(reply)));
   return {};
 }
 
@@ -158,15 +155,14 @@ Delivered<void> WandbOnline::stream(const TrackerRun& run, const Bucket& bucket)
 }
 
 Delivered<std::string> WandbOnline::deliver(const TrackerRun& run, const std::optional<Receipt>& before) {
-  const auto bucket = upsert(run);
-  if (!bucket) return tl::unexpected(bucket.error());
-  const std::string remote = fmt::format("{}/{}/{}", bucket->entity, bucket->project, bucket->name);
-  if (bucket->lines > static_cast<i64>(run.history.size()))
+  SWEEP_GET(const auto bucket, upsert(run));
+  const std::string remote = fmt::format("{}/{}/{}", bucket.entity, bucket.project, bucket.name);
+  if (bucket.lines > static_cast<i64>(run.history.size()))
     return refused(fmt::format(
         "run {} holds {} lines of history and the trial has {}: someone else logs to it, it is left alone",
-        remote, bucket->lines, run.history.size()));
-  const bool only_summary = before && !bucket->inserted;
-  auto sent = only_summary ? update_summary(run, *bucket) : stream(run, *bucket);
+        remote, bucket.lines, run.history.size()));
+  const bool only_summary = before && !bucket.inserted;
+  auto sent = only_summary ? update_summary(run, bucket) : stream(run, bucket);
   if (!sent) return tl::unexpected(sent.error());
   return remote;
 }

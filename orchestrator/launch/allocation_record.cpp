@@ -45,9 +45,8 @@ Expected<std::optional<nlohmann::json>> read_record(const std::filesystem::path&
   const auto path = record_path(spool);
   std::error_code ec;
   if (!std::filesystem::exists(path, ec)) return std::optional<nlohmann::json>();
-  const auto text = files::read(path);
-  if (!text) return tl::unexpected(text.error());
-  auto record = parse_json(*text);
+  SWEEP_GET(const auto text, files::read(path));
+  auto record = parse_json(text);
   if (!record) return fail(fmt::format("{}: {}", path.string(), record.error().message));
   if (!record->is_object()) return fail(fmt::format("{}: it is no JSON object", path.string()));
   if (text_of(*record, "launcher") != launcher) return std::optional<nlohmann::json>();

@@ -24,9 +24,8 @@ SpoolMailbox::SpoolMailbox(const AllocationRequest& request)
       fence_(request.fence) {}
 
 Expected<void> SpoolMailbox::open() {
-  auto writer = spool::Writer::open(spool::inbox(spool_), id_, incarnation_);
-  if (!writer) return tl::unexpected(writer.error());
-  inbox_.emplace(std::move(*writer));
+  SWEEP_GET(auto writer, spool::Writer::open(spool::inbox(spool_), id_, incarnation_));
+  inbox_.emplace(std::move(writer));
   return {};
 }
 

@@ -99,15 +99,12 @@ Expected<Acquisition::Result> Acquisition::request_wanted() {
   // Before anything is requested: hosts that are passed over below are waited for.
   const bool hosts_cool_down = !hosts_.cooling(now).empty();
   if (!allocations_.may_request_more()) return result;
-  const auto groups = demand();
-  if (!groups) return tl::unexpected(groups.error());
+  SWEEP_GET(const auto groups, demand());
   std::vector<RoomForGroup> rooms;
-  for (const auto& group : *groups) rooms.push_back({group, room_for(group)});
+  for (const auto& group : groups) rooms.push_back({group, room_for(group)});
   SWEEP_TRY(request_for(rooms));
-  auto why = unfit(rooms);
-  if (!why) return tl::unexpected(why.error());
-  result.nothing_fits = std::move(*why);
-  result.waits = hosts_cool_down && !groups->empty();
+  SWEEP_GET(result.nothing_fits, unfit(rooms));
+  result.waits = hosts_cool_down && !groups.empty();
   return result;
 }
 

@@ -19,9 +19,8 @@ Expected<void> Allocations::adopt_earlier() {
     each.apply(AllocationEvent::kNodesKnown);
     held_[id] = std::move(each);
   }
-  const auto held = context_.store.gpu_seconds(settings.sweep);
-  if (!held) return tl::unexpected(held.error());
-  ended_gpu_s_ = held->ended;
+  SWEEP_GET(const auto held, context_.store.gpu_seconds(settings.sweep));
+  ended_gpu_s_ = held.ended;
   return {};
 }
 
@@ -43,23 +42,23 @@ launch::AllocationRequest Allocations::request_for(const store::AllocationRow& r
 
 Expected<void> Allocations::request(const Wanted& wanted, std::vector<std::string> avoid) {
   const Settings& settings = context_.settings;
-  const auto row = context_.store.create_allocation(settings.sweep, settings.launcher, settings.spool_root);
-  if (!row) return tl::unexpected(row.error());
-  HeldAllocation& held = held_[row->id];
-  held.request = request_for(*row, wanted, std::move(avoid));
+  SWEEP_GET(const auto row,
+            context_.store.create_allocation(settings.sweep, settings.launcher, settings.spool_root));
+  HeldAllocation& held = held_[row.id];
+  held.request = request_for(row, wanted, std::move(avoid));
   if (!settings.judge_node) held.apply(AllocationEvent::kNodesKnown);
   std::error_code ec;
-  std::filesystem::create_directories(row->spool, ec);
+  std::filesystem::create_directories(row.spool, ec);
   const auto asked =
       ec ? Expected<void>(tl::unexpected(
                Error{fmt::format("{}: the spool folder cannot be made: {}; free space on its disk "
                                  "(df shows it, df -i its inodes), then run again",
-                                 row->spool, ec.message()),
-                     is_disk_full(ec.value()) ? ErrorKind::kDiskFull : ErrorKind::kFailed, row->spool}))
+                                 row.spool, ec.message()),
+                     is_disk_full(ec.value()) ? ErrorKind::kDiskFull : ErrorKind::kFailed, row.spool}))
          : context_.launcher.request(held.request);
   if (asked) return {};
-  held_.erase(row->id);
-  SWEEP_TRY(context_.store.end_allocation(row->id, asked.error().message));
+  held_.erase(row.id);
+  SWEEP_TRY(context_.store.end_allocation(row.id, asked.error().message));
   return asked;
 }
 
@@ -120,9 +119,8 @@ Expected<void> Allocations::close(const HeldAllocation& ended, const std::string
     return context_.store.end_allocation(request.id, reason, {.held_s = ended.held_seconds(context_.now())});
   SWEEP_TRY(context_.store.end_allocation(request.id, reason,
                                           {.last_message_unix_ns = last_message_unix_ns(request.spool)}));
-  const auto rows = context_.store.allocations(context_.settings.sweep);
-  if (!rows) return tl::unexpected(rows.error());
-  for (const auto& row : *rows)
+  SWEEP_GET(const auto rows, context_.store.allocations(context_.settings.sweep));
+  for (const auto& row : rows)
     if (row.id == request.id)
       ended_gpu_s_ += row.held_s * static_cast<double>(request.nodes * ended.gpus_each());
   return {};

@@ -38,9 +38,7 @@ Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, 
   attempt.checkpoint_folder = settings.checkpoint_folder;
   if (attempt.runs_command()) SWEEP_TRY(command_from(attempt.trial.program));
   if (settings.rehearse_most) {
-    auto ranks = plan::rehearsed_ranks(entry.trial, *settings.rehearse_most);
-    if (!ranks) return tl::unexpected(ranks.error());
-    attempt.rehearsed_ranks = std::move(*ranks);
+    SWEEP_GET(attempt.rehearsed_ranks, plan::rehearsed_ranks(entry.trial, *settings.rehearse_most));
   }
   if (entry.predicted.seconds) attempt.predicted_s = *entry.predicted.seconds * slowdown;
   const auto price = settings.usd_per_node_hour.find(attempt.trial.hardware);
@@ -56,9 +54,8 @@ Expected<void> Dispatch::learn(const FinishedAttempt& finished) {
 }
 
 Expected<void> Dispatch::changed(const std::string& trial_id) {
-  const auto ruled_out = guide_.finished(trial_id);
-  if (!ruled_out) return tl::unexpected(ruled_out.error());
-  queue_.withdraw(*ruled_out);
+  SWEEP_GET(const auto ruled_out, guide_.finished(trial_id));
+  queue_.withdraw(ruled_out);
   return {};
 }
 
@@ -71,12 +68,10 @@ Expected<void> Dispatch::fill_all(bool run_ends) {
 Expected<void> Dispatch::fill(HeldAllocation& held, bool run_ends) {
   const bool takes_trials = held.state == AllocationState::kServing;
   while (takes_trials && !run_ends) {
-    const auto more = wants_more(held);
-    if (!more) return tl::unexpected(more.error());
-    if (!*more) break;
-    const auto posted = post_next(held);
-    if (!posted) return tl::unexpected(posted.error());
-    if (!*posted) break;
+    SWEEP_GET(const auto more, wants_more(held));
+    if (!more) break;
+    SWEEP_GET(const auto posted, post_next(held));
+    if (!posted) break;
   }
   if (held.attempts.size() == 0 && (takes_trials || (run_ends && held.at_work())))
     return finish_idle(held, run_ends);
@@ -115,9 +110,8 @@ Expected<bool> Dispatch::wants_more(const HeldAllocation& held) {
   const i64 ahead = learns ? 0 : held.ahead(context_.now(), settings.ahead);
   const auto chosen = choose_fill(queued, held.width(), ahead, allocations_.all().size() == 1);
   if (chosen != Fill::kItsShare) return chosen == Fill::kYes;
-  const auto waiting = queue_.waiting_nodes(held.request.hardware);
-  if (!waiting) return tl::unexpected(waiting.error());
-  i64 work = *waiting, width = 0;
+  SWEEP_GET(const auto waiting, queue_.waiting_nodes(held.request.hardware));
+  i64 work = waiting, width = 0;
   for (const auto& [id, each] : allocations_.all()) {
     if (each.ends() || each.request.hardware != held.request.hardware) continue;
     work += each.attempts.nodes();
@@ -151,19 +145,15 @@ Expected<bool> Dispatch::post_next(HeldAllocation& held) {
 }
 
 Expected<void> Dispatch::post(HeldAllocation& held, const PlanEntry& entry, double slowdown) {
-  auto wanted = attempt_for(entry, context_.settings, slowdown);
-  if (!wanted) return tl::unexpected(wanted.error());
-  const auto bound = leaders_.bound_for(entry.trial);
-  if (!bound) return tl::unexpected(bound.error());
-  wanted->stop_above_ms = *bound;
-  auto attempt = context_.store.begin_attempt(context_.settings.sweep, held.request.id, *wanted);
-  if (!attempt) return tl::unexpected(attempt.error());
+  SWEEP_GET(auto wanted, attempt_for(entry, context_.settings, slowdown));
+  SWEEP_GET(wanted.stop_above_ms, leaders_.bound_for(entry.trial));
+  SWEEP_GET(auto attempt, context_.store.begin_attempt(context_.settings.sweep, held.request.id, wanted));
   queue_.handed_out(entry);
   guide_.started(entry.id);
   if (held.attempts.size() == 0) held.on_contact(context_.now());
-  held.attempts.add(*attempt, entry);
+  held.attempts.add(attempt, entry);
   ++held.posted;
-  const auto posted = context_.launcher.post_attempt(held.request.id, *attempt);
+  const auto posted = context_.launcher.post_attempt(held.request.id, attempt);
   if (!posted) return tl::unexpected(posted.error());
   return {};
 }

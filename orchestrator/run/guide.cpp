@@ -88,20 +88,18 @@ Expected<void> Guide::begin() {
   auto plan = context_.store.plan(context_.settings.sweep);
   if (!plan) return tl::unexpected(plan.error());
   plan_ = std::move(*plan);
-  const auto rows = context_.store.results(context_.settings.sweep);
-  if (!rows) return tl::unexpected(rows.error());
-  const auto retried = waiting_for_retry(*rows);
-  if (!retried) return tl::unexpected(retried.error());
+  SWEEP_GET(const auto rows, context_.store.results(context_.settings.sweep));
+  SWEEP_GET(const auto retried, waiting_for_retry(rows));
   std::vector<search::Candidate> candidates;
   for (const PlanEntry& entry : plan_) {
     places_[entry.id] = candidates.size();
     candidates.push_back(search::candidate_of(entry, plan::memory_share(entry)));
     candidates.back().status = search::TrialStatus::kFailed;
   }
-  for (const ResultRow& row : *rows) {
+  for (const ResultRow& row : rows) {
     const auto place = places_.find(row.trial_id);
     if (place == places_.end()) continue;
-    if (const auto known = known_of(row, place->second, retried->contains(row.trial_id)))
+    if (const auto known = known_of(row, place->second, retried.contains(row.trial_id)))
       static_cast<search::Known&>(candidates[place->second]) = *known;
   }
   learner_.emplace(std::move(candidates), context_.settings.strategy);
@@ -120,9 +118,8 @@ bool Guide::is_too_large(const PlanEntry& entry) const {
 Expected<std::set<std::string>> Guide::waiting_for_retry(const std::vector<ResultRow>& rows) const {
   std::set<std::string> out;
   if (std::ranges::none_of(rows, [](const ResultRow& row) { return row.again.has_value(); })) return out;
-  const auto waiting = context_.store.pending(context_.settings.sweep, std::ssize(plan_));
-  if (!waiting) return tl::unexpected(waiting.error());
-  for (const store::PendingTrial& each : *waiting)
+  SWEEP_GET(const auto waiting, context_.store.pending(context_.settings.sweep, std::ssize(plan_)));
+  for (const store::PendingTrial& each : waiting)
     if (each.attempts > 0) out.insert(each.entry.id);
   return out;
 }
@@ -160,10 +157,9 @@ void Guide::started(const std::string& trial_id) {
 Expected<std::vector<std::string>> Guide::finished(const std::string& trial_id) {
   const auto place = places_.find(trial_id);
   if (place == places_.end()) return std::vector<std::string>();
-  const auto row = context_.store.result(context_.settings.sweep, trial_id);
-  if (!row) return tl::unexpected(row.error());
+  SWEEP_GET(const auto row, context_.store.result(context_.settings.sweep, trial_id));
   const bool chosen = learner_->runs(place->second);
-  if (const auto known = *row ? known_of(**row, place->second, chosen) : std::nullopt)
+  if (const auto known = row ? known_of(*row, place->second, chosen) : std::nullopt)
     learner_->finished(place->second, *known);
   return chooses() ? std::vector<std::string>() : rule_out(learner_->next().ruled_out);
 }

@@ -25,9 +25,8 @@ bool counts_as_its_axes(const Trial& t, const Metrics& m) {
 
 Expected<void> Leaders::read() {
   read_ = true;
-  const auto rows = context_.store.results(context_.settings.sweep);
-  if (!rows) return tl::unexpected(rows.error());
-  for (const ResultRow& row : *rows)
+  SWEEP_GET(const auto rows, context_.store.results(context_.settings.sweep));
+  for (const ResultRow& row : rows)
     if (may_be_best(row)) add(row.trial, row.outcome, row.metrics);
   return {};
 }

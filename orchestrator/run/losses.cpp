@@ -17,9 +17,8 @@ std::string why_lost(const HeldAllocation& held, const launch::Ended& ended) {
 }  // namespace
 
 Expected<void> Losses::begin() {
-  const auto excluded = context_.store.excluded_hosts(context_.settings.sweep);
-  if (!excluded) return tl::unexpected(excluded.error());
-  for (const auto& [launcher, host, why] : *excluded) {
+  SWEEP_GET(const auto excluded, context_.store.excluded_hosts(context_.settings.sweep));
+  for (const auto& [launcher, host, why] : excluded) {
     if (launcher != context_.settings.launcher) continue;
     for (const auto& text : hosts_.excluded(host, why)) context_.observer.on_note(text);
   }

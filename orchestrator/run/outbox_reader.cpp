@@ -69,10 +69,9 @@ Expected<void> OutboxReader::on_node_out(HeldAllocation& held, const NodeOut& no
                   host.empty() ? "unknown" : host, held.request.nodes - std::ssize(held.nodes_out),
                   held.request.nodes, node.why)));
   if (run_ends || held.ends() || host.empty()) return {};
-  const auto groups = dispatch_.queue().demand();
-  if (!groups) return tl::unexpected(groups.error());
+  SWEEP_GET(const auto groups, dispatch_.queue().demand());
   double waiting_s = 0;
-  for (const auto& group : *groups) waiting_s += group.predicted_s;
+  for (const auto& group : groups) waiting_s += group.predicted_s;
   if (!worth_another_allocation(waiting_s, held.usable_nodes())) return {};
   hosts_.cool_down(host, context_.now());
   effects.finish = true;

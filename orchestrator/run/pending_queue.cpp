@@ -42,9 +42,7 @@ const PlanEntry* PendingQueue::look(Page& page, i64 look_ahead,
 
 Expected<void> PendingQueue::ask_guide() {
   if (chosen_) return {};
-  auto chosen = guide_->choose();
-  if (!chosen) return tl::unexpected(chosen.error());
-  chosen_ = std::move(*chosen);
+  SWEEP_GET(chosen_, guide_->choose());
   return {};
 }
 
@@ -64,12 +62,11 @@ Expected<void> PendingQueue::read_chosen(Page& page, const std::optional<store::
 
 Expected<void> PendingQueue::read(Page& page, const std::optional<store::Fit>& fit) {
   if (guide_ != nullptr) return read_chosen(page, fit);
-  auto waiting = fit ? store_.pending(sweep_, kPageSize, *fit) : store_.pending(sweep_, kPageSize);
-  if (!waiting) return tl::unexpected(waiting.error());
+  SWEEP_GET(auto waiting, fit ? store_.pending(sweep_, kPageSize, *fit) : store_.pending(sweep_, kPageSize));
   page = {};
-  for (auto& each : *waiting) page.trials.push_back(std::move(each.entry));
+  for (auto& each : waiting) page.trials.push_back(std::move(each.entry));
   page.version = version_;
-  page.whole = static_cast<i64>(waiting->size()) < kPageSize;
+  page.whole = static_cast<i64>(waiting.size()) < kPageSize;
   return {};
 }
 
@@ -87,10 +84,9 @@ Expected<std::vector<store::Demand>> PendingQueue::demand() {
 }
 
 Expected<i64> PendingQueue::waiting_nodes(const std::string& hardware) {
-  const auto groups = demand();
-  if (!groups) return tl::unexpected(groups.error());
+  SWEEP_GET(const auto groups, demand());
   i64 out = 0;
-  for (const auto& group : *groups)
+  for (const auto& group : groups)
     if (group.hardware == hardware) out += group.trials * group.nodes;
   return out;
 }

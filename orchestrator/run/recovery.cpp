@@ -24,9 +24,8 @@ Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row,
                            Observer& observer) {
   std::uint64_t offset = row.offset;
   for (;;) {
-    auto bytes = files::read_from(spool::outbox(row.spool), offset);
-    if (!bytes) return tl::unexpected(bytes.error());
-    const auto chunk = attempts.ingest_chunk(row.id, offset, *bytes);
+    SWEEP_GET(auto bytes, files::read_from(spool::outbox(row.spool), offset));
+    const auto chunk = attempts.ingest_chunk(row.id, offset, bytes);
     if (chunk.batch.new_offset == offset) return {};
     SWEEP_TRY(store.ingest(chunk.batch));
     for (const auto& each : chunk.finished) observer.on_result(each.in_flight.entry, each.result);
@@ -46,25 +45,22 @@ PlanEntry entry_of(const store::AttemptRow& row) {
 
 // The records of an attempt that were stored before the crash; the rest of the outbox adds to them.
 Expected<ingest::AttemptReports> known_of(store::Store& store, i64 attempt) {
-  auto stored = store.records_of(attempt);
-  if (!stored) return tl::unexpected(stored.error());
+  SWEEP_GET(auto stored, store.records_of(attempt));
   ingest::AttemptReports known;
-  for (auto& record : stored->records) known.records[record.rank] = std::move(record);
-  for (auto& exit : stored->exits) known.exits[exit.rank] = std::move(exit);
+  for (auto& record : stored.records) known.records[record.rank] = std::move(record);
+  for (auto& exit : stored.exits) known.exits[exit.rank] = std::move(exit);
   return known;
 }
 
 // Attempts of the allocation that have not ended, by the store.
 Expected<InFlightAttempts> unfinished_of(store::Store& store, const store::AllocationRow& row,
                                          const Plan& plan) {
-  const auto unfinished = store.unfinished_attempts(row.id);
-  if (!unfinished) return tl::unexpected(unfinished.error());
+  SWEEP_GET(const auto unfinished, store.unfinished_attempts(row.id));
   InFlightAttempts attempts;
-  for (const auto& each : *unfinished) {
-    auto known = known_of(store, each.id);
-    if (!known) return tl::unexpected(known.error());
+  for (const auto& each : unfinished) {
+    SWEEP_GET(auto known, known_of(store, each.id));
     const auto entry = plan.find(each.trial_id);
-    attempts.add(each.attempt, entry != plan.end() ? entry->second : entry_of(each), std::move(*known),
+    attempts.add(each.attempt, entry != plan.end() ? entry->second : entry_of(each), std::move(known),
                  each.state == State::kRunning);
   }
   return attempts;
@@ -75,10 +71,9 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, const
   observer.on_note(fmt::format("closing allocation {}, which its run left open", row.id));
   if (const i64 ended = kill_orphans(row.spool, row.id); ended > 0)
     observer.on_note(fmt::format("ended {} processes it had left running", ended));
-  auto attempts = unfinished_of(store, row, plan);
-  if (!attempts) return tl::unexpected(attempts.error());
-  SWEEP_TRY(ingest_rest(store, row, *attempts, observer));
-  for (const InFlightAttempt& each : attempts->abandon()) {
+  SWEEP_GET(auto attempts, unfinished_of(store, row, plan));
+  SWEEP_TRY(ingest_rest(store, row, attempts, observer));
+  for (const InFlightAttempt& each : attempts.abandon()) {
     const auto result =
         abandoned(each.attempt, Outcome::kCancelled, "the run that started it ended before it did");
     SWEEP_TRY(store.finish_attempt(result));
@@ -90,9 +85,8 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, const
 // Ingests an allocation that may still run: the run that adopts it ingests what comes later.
 Expected<void> ingest_open(store::Store& store, const store::AllocationRow& row, const Plan& plan,
                            Observer& observer) {
-  auto attempts = unfinished_of(store, row, plan);
-  if (!attempts) return tl::unexpected(attempts.error());
-  SWEEP_TRY(ingest_rest(store, row, *attempts, observer));
+  SWEEP_GET(auto attempts, unfinished_of(store, row, plan));
+  SWEEP_TRY(ingest_rest(store, row, attempts, observer));
   observer.on_note(
       fmt::format("allocation {} ({}) may still run: what it wrote so far is stored; `sweep resume` "
                   "goes on with it, `sweep clean` ends it",
@@ -103,10 +97,9 @@ Expected<void> ingest_open(store::Store& store, const store::AllocationRow& row,
 // Attempts that were committed in the store and never reached the inbox: the crash came between.
 Expected<void> post_missing(const store::AllocationRow& row, const InFlightAttempts& unfinished,
                             launch::Launcher& launcher) {
-  const auto bytes = files::read_from(spool::inbox(row.spool), 0, SIZE_MAX);
-  if (!bytes) return tl::unexpected(bytes.error());
+  SWEEP_GET(const auto bytes, files::read_from(spool::inbox(row.spool), 0, SIZE_MAX));
   std::set<i64> posted;
-  for (const auto& line : spool::parse(*bytes).lines)
+  for (const auto& line : spool::parse(bytes).lines)
     if (line.kind == spool::kAttempt && line.body.is_object()) posted.insert(integer_of(line.body, "id"));
   for (const Attempt& attempt : unfinished.attempts())
     if (!posted.contains(attempt.id)) SWEEP_TRY(launcher.post_attempt(row.id, attempt));
@@ -123,17 +116,15 @@ Expected<std::optional<HeldAllocation>> adopt(store::Store& store, const store::
                     "with --on {}, or end it first: `sweep clean` shows it, and ends it with --yes",
                     row.id, row.launcher, row.launcher));
   }
-  auto taken = by.launcher->adopt(row.id, row.spool, row.incarnation, row.offset);
-  if (!taken) return tl::unexpected(taken.error());
-  if (!*taken) return std::optional<HeldAllocation>();
-  auto attempts = unfinished_of(store, row, plan);
-  if (!attempts) return tl::unexpected(attempts.error());
-  SWEEP_TRY(post_missing(row, *attempts, *by.launcher));
+  SWEEP_GET(auto taken, by.launcher->adopt(row.id, row.spool, row.incarnation, row.offset));
+  if (!taken) return std::optional<HeldAllocation>();
+  SWEEP_GET(auto attempts, unfinished_of(store, row, plan));
+  SWEEP_TRY(post_missing(row, attempts, *by.launcher));
   observer.on_note(fmt::format("allocation {} of an earlier run is taken over ({})", row.id,
                                row.where.empty() ? "not started yet" : row.where));
   HeldAllocation held;
-  held.request = std::move(**taken);
-  held.attempts = std::move(*attempts);
+  held.request = std::move(*taken);
+  held.attempts = std::move(attempts);
   held.adopted = true;
   held.held_before_s = row.held_s;
   return std::optional<HeldAllocation>(std::move(held));
@@ -148,17 +139,15 @@ i64 last_message_unix_ns(const std::filesystem::path& spool) {
 }
 
 Expected<store::GpuSeconds> gpu_seconds_held(store::Store& store, i64 sweep) {
-  const auto holder = store.lease(sweep);
-  if (!holder) return tl::unexpected(holder.error());
+  SWEEP_GET(const auto holder, store.lease(sweep));
   auto held = store.gpu_seconds(sweep);
   // A process of another host cannot be asked: its heartbeat tells.
   const bool may_be_running =
-      *holder && ((*holder)->process == store::Process::kAlive || (*holder)->beat != store::Beat::kSilent);
+      holder && (holder->process == store::Process::kAlive || holder->beat != store::Beat::kSilent);
   if (!held || may_be_running) return held;
-  const auto rows = store.open_allocations(sweep);
-  if (!rows) return tl::unexpected(rows.error());
+  SWEEP_GET(const auto rows, store.open_allocations(sweep));
   held->open = 0;
-  for (const auto& row : *rows) {
+  for (const auto& row : rows) {
     const double silent_s = static_cast<double>(unix_ns_now() - last_message_unix_ns(row.spool)) * 1e-9;
     held->open += std::clamp(row.held_s - silent_s, 0.0, row.held_s) * static_cast<double>(row.gpus);
   }
@@ -178,19 +167,16 @@ Result abandoned(const Attempt& attempt, Outcome outcome, const std::string& rea
 Expected<std::vector<HeldAllocation>> recover(store::Store& store, i64 sweep, Observer& observer,
                                               const Adopter& by) {
   std::vector<HeldAllocation> adopted;
-  const auto open = store.open_allocations(sweep);
-  if (!open) return tl::unexpected(open.error());
-  if (open->empty()) return adopted;
-  auto entries = store.plan(sweep);
-  if (!entries) return tl::unexpected(entries.error());
+  SWEEP_GET(const auto open, store.open_allocations(sweep));
+  if (open.empty()) return adopted;
+  SWEEP_GET(auto entries, store.plan(sweep));
   Plan plan;
-  for (auto& entry : *entries) plan[entry.id] = std::move(entry);
-  for (const auto& row : *open) {
-    auto taken = adopt(store, row, plan, observer, by);
-    if (!taken) return tl::unexpected(taken.error());
+  for (auto& entry : entries) plan[entry.id] = std::move(entry);
+  for (const auto& row : open) {
+    SWEEP_GET(auto taken, adopt(store, row, plan, observer, by));
     const bool left = by.leave && launch::has_record(row.spool);
-    if (*taken)
-      adopted.push_back(std::move(**taken));
+    if (taken)
+      adopted.push_back(std::move(*taken));
     else if (auto closed = left ? ingest_open(store, row, plan, observer) : close(store, row, plan, observer);
              !closed)
       return tl::unexpected(closed.error());

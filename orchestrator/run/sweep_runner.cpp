@@ -67,9 +67,8 @@ Expected<RunEnd> SweepRunner::run() {
   if (ending_.error) return tl::unexpected(*ending_.error);
   if (!ending_.end || ending_.end->end != End::kStopped) return ending_.end.value_or(RunEnd{});
   // A run that was to stop may have had its last answer on the way, or all of them before.
-  const auto groups = dispatch_.queue().demand();
-  if (!groups) return tl::unexpected(groups.error());
-  return groups->empty() && allocations_.empty() ? RunEnd{} : *ending_.end;
+  SWEEP_GET(const auto groups, dispatch_.queue().demand());
+  return groups.empty() && allocations_.empty() ? RunEnd{} : *ending_.end;
 }
 
 void SweepRunner::on_event(const launch::Event& event) {
@@ -126,9 +125,8 @@ Expected<void> SweepRunner::settle(HeldAllocation& held, const launch::Ended& en
   SWEEP_TRY(outbox_reader_.close_unfinished(held, ended, ending_.begun()));
   SWEEP_TRY(allocations_.close(held, given_back ? "given back before it started" : ended.reason));
   if (ending_.begun() || (!gone && !held.too_short_s)) return {};
-  const auto broken = losses_.lost(held, ended, allocations_.at_work());
-  if (!broken) return tl::unexpected(broken.error());
-  if (*broken) end_with({End::kBroken, **broken}, false);
+  SWEEP_GET(const auto broken, losses_.lost(held, ended, allocations_.at_work()));
+  if (broken) end_with({End::kBroken, *broken}, false);
   return {};
 }
 

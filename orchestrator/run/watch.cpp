@@ -17,14 +17,12 @@
 namespace sweep::run {
 
 Expected<Snapshot> take_snapshot(store::Store& store, i64 sweep, double elapsed_s) {
-  auto counts = store.progress(sweep);
-  if (!counts) return tl::unexpected(counts.error());
+  SWEEP_GET(auto counts, store.progress(sweep));
   Snapshot shot;
-  shot.counts = std::move(*counts);
+  shot.counts = std::move(counts);
   shot.elapsed_s = elapsed_s;
-  const auto work = store.workload(sweep);
-  if (!work) return tl::unexpected(work.error());
-  shot.seconds_left = seconds_left(*work);
+  SWEEP_GET(const auto work, store.workload(sweep));
+  shot.seconds_left = seconds_left(work);
   if (auto metric = store.usual_metric(sweep)) shot.best_by = std::move(*metric);
   auto best = store.best(sweep, shot.best_by, 1);
   if (best && !best->empty()) shot.best = std::move(best->front());

@@ -57,9 +57,8 @@ class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
     known.incarnation = incarnation;
     known.outbox_offset = offset;
     auto job = std::make_shared<BatchJob>(*this, fenced(known));
-    const auto taken = job->adopt();
-    if (!taken) return tl::unexpected(taken.error());
-    if (!*taken) return std::optional<AllocationRequest>();
+    SWEEP_GET(const auto taken, job->adopt());
+    if (!taken) return std::optional<AllocationRequest>();
     held_[id] = job;
     return std::optional(job->request());
   }

@@ -60,9 +60,8 @@ class BatchLeftovers final : public Leftovers {
   // A cancelled job ends within seconds. A run would take it over until its record is gone.
   Expected<void> drop_records() {
     for (int looks = 0; looks < kLooks; ++looks) {
-      const auto living = living_of(ask_, recorded_);
-      if (!living) return tl::unexpected(living.error());
-      if (living->empty()) {
+      SWEEP_GET(const auto living, living_of(ask_, recorded_));
+      if (living.empty()) {
         for (const auto& place : recorded_) drop_record(place.spool);
         return {};
       }
@@ -80,15 +79,13 @@ class BatchLeftovers final : public Leftovers {
 
 Expected<std::unique_ptr<Leftovers>> batch_leftovers(BatchQuestions ask,
                                                      std::span<const AllocationPlace> places) {
-  auto jobs = living_of(ask, {places.begin(), places.end()});
-  if (!jobs) return tl::unexpected(jobs.error());
+  SWEEP_GET(auto jobs, living_of(ask, {places.begin(), places.end()}));
   std::vector<AllocationPlace> recorded;
   for (const auto& place : places) {
-    const auto record = has_record_to_drop(ask, place);
-    if (!record) return tl::unexpected(record.error());
-    if (*record) recorded.push_back(place);
+    SWEEP_GET(const auto record, has_record_to_drop(ask, place));
+    if (record) recorded.push_back(place);
   }
-  return std::make_unique<BatchLeftovers>(std::move(ask), std::move(*jobs), std::move(recorded));
+  return std::make_unique<BatchLeftovers>(std::move(ask), std::move(jobs), std::move(recorded));
 }
 
 }  // namespace sweep::launch

@@ -34,10 +34,9 @@ Expected<void> JobSubmission::begin() {
 Expected<bool> JobSubmission::adopt() {
   const Scheduler& scheduler = job_->host().scheduler();
   AllocationRequest& request = job_->request();
-  const auto found = read_record(request.spool, scheduler.record());
-  if (!found) return tl::unexpected(found.error());
-  if (!*found) return false;
-  const nlohmann::json& record = **found;
+  SWEEP_GET(const auto found, read_record(request.spool, scheduler.record()));
+  if (!found) return false;
+  const nlohmann::json& record = *found;
   restore(request, record);
   const i64 existing_job = integer_of(record, "standing");
   if (existing_job != scheduler.existing_job().value_or(0)) {

@@ -36,9 +36,8 @@ Expected<void> cancel_gridengine_job(i64 number) {
 
 // `-w v` says whether the job could run, and submits nothing.
 Expected<Preview> verify_submission(std::string script) {
-  const auto file = ScriptFile::make(script);
-  if (!file) return tl::unexpected(file.error());
-  const auto answer = run_alone({"qsub", "-w", "v", file->path()}, kGridEngineLimit);
+  SWEEP_GET(const auto file, ScriptFile::make(script));
+  const auto answer = run_alone({"qsub", "-w", "v", file.path()}, kGridEngineLimit);
   return Preview{std::move(script), answer.ok(), answer.ok() ? answer.out : gridengine_reason(answer.err)};
 }
 
@@ -84,9 +83,8 @@ class GridEngineConfig final : public LaunchConfig {
         *options_.poll_seconds, std::move(sink));
   }
   Expected<Preview> preview(const AllocationRequest& request, const Programs& programs) const override {
-    auto script = gridengine_script(request, options_, programs);
-    if (!script) return tl::unexpected(script.error());
-    return verify_submission(std::move(*script));
+    SWEEP_GET(auto script, gridengine_script(request, options_, programs));
+    return verify_submission(std::move(script));
   }
   Expected<std::vector<Finding>> check(const CheckRequest& request) const override {
     AllocationRequest allocation;
@@ -100,9 +98,8 @@ class GridEngineConfig final : public LaunchConfig {
            fmt::format("{}: this must be a machine from which qsub works (PATH, SGE_ROOT, a submit host)",
                        gridengine_reason(master.err))}};
     std::vector<Finding> out{{"qmaster", Health::kGood, "answers"}};
-    const auto shown = preview(allocation, request.programs);
-    if (!shown) return tl::unexpected(shown.error());
-    out.push_back({"submission", shown->accepted ? Health::kGood : Health::kBad, first_line(shown->answer)});
+    SWEEP_GET(const auto shown, preview(allocation, request.programs));
+    out.push_back({"submission", shown.accepted ? Health::kGood : Health::kBad, first_line(shown.answer)});
     return out;
   }
   i64 nodes_to_check(i64) const override { return 1; }

@@ -50,9 +50,8 @@ GridEngineScheduler::GridEngineScheduler(std::unique_ptr<Commands> commands, Gri
 
 Expected<void> GridEngineScheduler::prepare(const AllocationRequest& request) {
   SWEEP_TRY(check_programs(programs_));
-  const auto script = gridengine_script(request, options_, programs_);
-  if (!script) return tl::unexpected(script.error());
-  return files::write_atomically(request.spool / "job.sh", *script);
+  SWEEP_GET(const auto script, gridengine_script(request, options_, programs_));
+  return files::write_atomically(request.spool / "job.sh", script);
 }
 
 awaitable<SubmitAnswer> GridEngineScheduler::submit(AllocationRequest request) {

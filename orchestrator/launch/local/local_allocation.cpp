@@ -126,9 +126,8 @@ Expected<void> LocalAllocation::start_agent() {
     set = found->second;
   set.push_back(std::string(kAttemptVariable) + "=" +
                 attempt_token(allocation_key(request_.id, request_.spool), 0));
-  const auto pid = start_logged(argv, environment_with(set), spool::agent_log(request_.spool));
-  if (!pid) return tl::unexpected(pid.error());
-  auto watched = agent_.watch(*pid);
+  SWEEP_GET(const auto pid, start_logged(argv, environment_with(set), spool::agent_log(request_.spool)));
+  auto watched = agent_.watch(pid);
   if (!watched) abandon();
   return watched;
 }

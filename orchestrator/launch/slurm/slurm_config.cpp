@@ -100,11 +100,10 @@ class SlurmConfig final : public LaunchConfig {
       SWEEP_TRY(read_partitions(options_));
     }
     if (request.slots > 0) options_.slots = request.slots;
-    const auto slots = slots_of(options_);
-    if (!slots) return tl::unexpected(slots.error());
+    SWEEP_GET(const auto slots, slots_of(options_));
     RunLimits limits;
     limits.allocate_per_shape = true;
-    limits.slots = *slots;
+    limits.slots = slots;
     limits.max_nodes = *options_.max_nodes, limits.max_allocations = *options_.max_allocations;
     limits.time_s = options_.time_s, limits.allocation_nodes = *options_.allocation_nodes;
     limits.all_nodes = options_.existing_job > 0;
@@ -117,9 +116,8 @@ class SlurmConfig final : public LaunchConfig {
     return make_slurm(io, options_, programs, std::move(sink));
   }
   Expected<Preview> preview(const AllocationRequest& request, const Programs& programs) const override {
-    auto script = slurm_script(request, options_, programs);
-    if (!script) return tl::unexpected(script.error());
-    return test_submission(std::move(*script));
+    SWEEP_GET(auto script, slurm_script(request, options_, programs));
+    return test_submission(std::move(script));
   }
   Expected<std::vector<Finding>> check(const CheckRequest& request) const override {
     CheckRequest within = request;
@@ -161,17 +159,15 @@ Expected<void> read_partitions(SlurmOptions& options) {
 }
 
 Expected<Preview> test_submission(std::string script) {
-  const auto file = ScriptFile::make(script);
-  if (!file) return tl::unexpected(file.error());
-  const auto answer = run_alone({"sbatch", "--test-only", file->path()}, kQuestionLimit);
+  SWEEP_GET(const auto file, ScriptFile::make(script));
+  const auto answer = run_alone({"sbatch", "--test-only", file.path()}, kQuestionLimit);
   return Preview{std::move(script), answer.ok(), answer.err + answer.out};
 }
 
 Expected<std::unique_ptr<LaunchConfig>> configure_slurm(const LaunchSettings& settings, i64 existing_job) {
-  auto options = slurm_options_from(settings.slurm.value_or(SlurmSettings()));
-  if (!options) return tl::unexpected(options.error());
-  options->existing_job = existing_job;
-  return std::make_unique<SlurmConfig>(std::move(*options));
+  SWEEP_GET(auto options, slurm_options_from(settings.slurm.value_or(SlurmSettings())));
+  options.existing_job = existing_job;
+  return std::make_unique<SlurmConfig>(std::move(options));
 }
 
 i64 surrounding_slurm_job() {

@@ -48,9 +48,8 @@ SlurmScheduler::SlurmScheduler(std::unique_ptr<Commands> commands, SlurmOptions 
 Expected<void> SlurmScheduler::prepare(const AllocationRequest& request) {
   const auto& container = options_.container;
   if (!container.stated) SWEEP_TRY(check_programs(programs_));
-  const auto script = slurm_script(request, options_, programs_);
-  if (!script) return tl::unexpected(script.error());
-  if (auto written = files::write_atomically(request.spool / "job.sh", *script); !written) return written;
+  SWEEP_GET(const auto script, slurm_script(request, options_, programs_));
+  if (auto written = files::write_atomically(request.spool / "job.sh", script); !written) return written;
   if (!container.stated) return {};
   const auto wrapper = container_wrapper_path(request.spool);
   const auto text = container_wrapper(*container, programs_.rank, request.spool);

@@ -156,9 +156,8 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     wanted.out = pipes.child_out();
     wanted.err = pipes.child_err();
     wanted.group = ChildProgram::Group::kSession;
-    const auto pid = start_program(wanted);
-    if (!pid) return tl::unexpected(pid.error());
-    if (auto watched = child_.watch(*pid); !watched)
+    SWEEP_GET(const auto pid, start_program(wanted));
+    if (auto watched = child_.watch(pid); !watched)
       return fail(fmt::format("cannot start {}: {}", argv[0], watched.error().message));
     in_.open(pipes.take_input());
     out_.assign(pipes.take_out());

@@ -55,17 +55,16 @@ class Ssh final : public HeldAllocations<SshAllocation> {
 
   Expected<std::optional<AllocationRequest>> adopt(const AllocationId& id, const std::filesystem::path& spool,
                                                    i64 incarnation, std::uint64_t outbox_offset) override {
-    const auto record = read_record(spool, "ssh");
-    if (!record) return tl::unexpected(record.error());
-    if (!*record) return std::optional<AllocationRequest>();
-    const auto named = (*record)->find("hosts");
-    if (named == (*record)->end() || !named->is_array()) return std::optional<AllocationRequest>();
+    SWEEP_GET(const auto record, read_record(spool, "ssh"));
+    if (!record) return std::optional<AllocationRequest>();
+    const auto named = record->find("hosts");
+    if (named == record->end() || !named->is_array()) return std::optional<AllocationRequest>();
     AllocationRequest request = fenced({});
     request.id = id;
     request.spool = spool;
     request.incarnation = incarnation;
     request.outbox_offset = outbox_offset;
-    restore(request, **record);
+    restore(request, *record);
     std::vector<SshHost> hosts;
     for (const auto& each : *named) {
       SshHost host;
@@ -77,7 +76,7 @@ class Ssh final : public HeldAllocations<SshAllocation> {
     if (hosts.empty()) return std::optional<AllocationRequest>();
     auto made = std::make_shared<SshAllocation>(around_, request, std::move(hosts));
     held_[id] = made;
-    SWEEP_TRY(made->adopt(**record));
+    SWEEP_TRY(made->adopt(*record));
     return std::optional<AllocationRequest>(std::move(request));
   }
 

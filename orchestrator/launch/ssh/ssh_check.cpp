@@ -102,11 +102,10 @@ std::vector<Finding> check_host(const CheckRequest& request, const SshOptions& o
 }  // namespace
 
 Expected<std::vector<Finding>> check_ssh(const SshOptions& options, const CheckRequest& request) {
-  const auto agent = files::read(request.programs.agent, std::size_t{1} << 30);
-  if (!agent) return tl::unexpected(agent.error());
+  SWEEP_GET(const auto agent, files::read(request.programs.agent, std::size_t{1} << 30));
   std::vector<Finding> findings;
   for (const auto& host : options.all_hosts)
-    for (auto& finding : check_host(request, options, host, *agent)) findings.push_back(std::move(finding));
+    for (auto& finding : check_host(request, options, host, agent)) findings.push_back(std::move(finding));
   return findings;
 }
 

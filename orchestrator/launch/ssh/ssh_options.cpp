@@ -64,9 +64,8 @@ Expected<SshOptions> ssh_options_from(const SshSettings& settings) {
         {*host.host, *host.hardware, *first_stated(host.slots, settings.slots),
          host.price_per_hour.if_stated(), *first_stated(host.interface, settings.interface),
          *first_stated(host.agent, settings.agent), *first_stated(host.rank, settings.rank)});
-  auto config = config_file(*settings.config);
-  if (!config) return tl::unexpected(config.error());
-  out.config.value = std::move(*config);
+  SWEEP_GET(auto config, config_file(*settings.config));
+  out.config.value = std::move(config);
   return out;
 }
 
