@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/cholesky.h"
 #include "orchestrator/predict/layout.h"
 
 namespace sweep::predict {
@@ -23,27 +24,15 @@ double squared_distance(const ResidualPlace& a, const ResidualPlace& b) {
 
 // Solves for the weights; returns the logarithm of the likelihood.
 double solve_weights(TimeResidual& r) {
-  const std::size_t n = r.places.size();
-  std::vector<double> lower(n * n, 0);
-  r.weights.assign(n, 0);
-  double likely = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = r.spread * r.spread * std::exp(-squared_distance(r.places[i], r.places[j]) / 2);
-      if (i == j) sum += r.noise * r.noise;
-      for (std::size_t k = 0; k < j; ++k) sum -= lower[i * n + k] * lower[j * n + k];
-      lower[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / lower[j * n + j];
-    }
-    double forward = r.off[i];
-    for (std::size_t k = 0; k < i; ++k) forward -= lower[i * n + k] * r.weights[k];
-    r.weights[i] = forward / lower[i * n + i];
-    likely -= r.weights[i] * r.weights[i] / 2 + std::log(lower[i * n + i]);
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < n; ++k) r.weights[i] -= lower[k * n + i] * r.weights[k];
-    r.weights[i] /= lower[i * n + i];
-  }
-  return likely;
+  const double variance = r.spread * r.spread, noise = r.noise * r.noise;
+  auto fit = cholesky_fit(
+      r.places.size(),
+      [&](std::size_t i, std::size_t j) {
+        return variance * std::exp(-squared_distance(r.places[i], r.places[j]) / 2) + (i == j ? noise : 0);
+      },
+      [&](std::size_t i) { return r.off[i]; });
+  r.weights = std::move(fit.weights);
+  return fit.log_likelihood;
 }
 
 using Seen = std::span<const std::pair<ResidualPlace, double>>;

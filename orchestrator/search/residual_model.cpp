@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/cholesky.h"
+
 namespace sweep::search {
 namespace {
 
@@ -52,25 +54,14 @@ double ResidualModel::covariance(std::size_t candidate, std::size_t observation)
 
 double ResidualModel::factorize(double spread) {
   spread_ = spread;
-  const std::size_t n = seen_.size();
-  lower_.assign(n * n, 0), weights_.assign(n, 0);
-  double likely = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = covariance(seen_[i].candidate, j) + (i == j ? kNoise * kNoise : 0);
-      for (std::size_t k = 0; k < j; ++k) sum -= lower_[i * n + k] * lower_[j * n + k];
-      lower_[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / lower_[j * n + j];
-    }
-    double forward = seen_[i].residual;
-    for (std::size_t k = 0; k < i; ++k) forward -= lower_[i * n + k] * weights_[k];
-    weights_[i] = forward / lower_[i * n + i];
-    likely -= weights_[i] * weights_[i] / 2 + std::log(lower_[i * n + i]);
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < n; ++k) weights_[i] -= lower_[k * n + i] * weights_[k];
-    weights_[i] /= lower_[i * n + i];
-  }
-  return likely;
+  auto fit = cholesky_fit(
+      seen_.size(),
+      [&](std::size_t i, std::size_t j) {
+        return covariance(seen_[i].candidate, j) + (i == j ? kNoise * kNoise : 0);
+      },
+      [&](std::size_t i) { return seen_[i].residual; });
+  lower_ = std::move(fit.lower), weights_ = std::move(fit.weights);
+  return fit.log_likelihood;
 }
 
 // A block of candidates at a time, innermost: each of its sums is independent of the others, and all of them
