@@ -9,7 +9,7 @@ namespace sweep {
 // Takes an Expected or an optional. It throws if there is no value, which ends a test.
 template <class Result>
 typename Result::value_type must(Result result) {
-  if constexpr (requires { result.error(); }) {
+  if constexpr (requires { result.error().message; }) {
     if (!result) throw std::runtime_error(result.error().message);
   }
   if (!result) throw std::runtime_error("there is no value");

@@ -7,6 +7,7 @@
 
 #include "base/expected.h"
 #include "tests/support/error_matchers.h"
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -25,10 +26,9 @@ TEST(Statistics, QuantilesInterpolate) {
 
 TEST(Statistics, TheIntervalOfARateIsTheStepTimesTurnedRound) {
   const ResultRow row = ok_row("a", 1, 100, 0.1);
-  const auto interval = interval_of(row, "tokens_per_s_gpu");
-  ASSERT_TRUE(interval);
-  EXPECT_NEAR(interval->low, 100 / 1.1, 1e-9);
-  EXPECT_NEAR(interval->high, 100 / 0.9, 1e-9);
+  const auto interval = must(interval_of(row, "tokens_per_s_gpu"));
+  EXPECT_NEAR(interval.low, 100 / 1.1, 1e-9);
+  EXPECT_NEAR(interval.high, 100 / 0.9, 1e-9);
   EXPECT_FALSE(interval_of(row, "peak_allocated_bytes"));
   EXPECT_FALSE(interval_of(bad_row("b", 1, Outcome::kOom, ""), "step_ms"));
 }
@@ -66,12 +66,11 @@ TEST(Best, TakesTheHighestRateAndTheLowestTime) {
 TEST(Best, OverlappingIntervalsAreTies) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 100, 0.02), ok_row("b", 2, 101, 0.02),
                                        ok_row("c", 4, 50, 0.02)};
-  const auto groups = best(rows, {});
-  ASSERT_TRUE(groups);
-  EXPECT_EQ(groups->front().winner->trial_id, "b");
-  ASSERT_EQ(groups->front().ties.size(), 1u);
-  EXPECT_EQ(groups->front().ties.front(), "a");
-  EXPECT_THAT(best_text(varying(rows), *groups, {}, 0),
+  const auto groups = must(best(rows, {}));
+  EXPECT_EQ(groups.front().winner->trial_id, "b");
+  ASSERT_EQ(groups.front().ties.size(), 1u);
+  EXPECT_EQ(groups.front().ties.front(), "a");
+  EXPECT_THAT(best_text(varying(rows), groups, {}, 0),
               HasSubstr("TIED with 1 more (95 % intervals overlap; any of them may be the best): a"));
 }
 
@@ -127,11 +126,10 @@ TEST(Best, HeadroomLeavesOutWhatIsTooFull) {
   rows[0].metrics.peak_allocated_bytes = 951;
   rows[1].metrics.peak_allocated_bytes = 950;
   const BestOptions options{.headroom = 0.05};
-  const auto groups = best(rows, options);
-  ASSERT_TRUE(groups);
-  EXPECT_EQ(groups->front().winner->trial_id, "fits");
-  EXPECT_EQ(groups->front().too_full, 1);
-  EXPECT_EQ(groups->front().unknown_headroom, 1);
+  const auto groups = must(best(rows, options));
+  EXPECT_EQ(groups.front().winner->trial_id, "fits");
+  EXPECT_EQ(groups.front().too_full, 1);
+  EXPECT_EQ(groups.front().unknown_headroom, 1);
   rows[1].metrics.peak_allocated_bytes = 990;
   const auto none = best(rows, options);
   EXPECT_FALSE(none->front().winner);

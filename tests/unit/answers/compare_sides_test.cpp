@@ -6,6 +6,7 @@
 #include "orchestrator/answers/pages/compare_page.h"
 #include "schema/rehearsal.h"
 #include "tests/support/error_matchers.h"
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -33,17 +34,15 @@ TEST(CompareSides, TheSameSweepOfAnotherDatabaseIsAnother) {
 TEST(CompareSides, ASideWithoutACommonConfigurationIsAnError) {
   const std::vector<CompareSide> sides = {side("s", {ok_row("aa", 1, 10)}), side("t", {ok_row("aa", 1, 20)}),
                                           side("u", {ok_row("bb", 2, 20)})};
-  const auto found = compare_sides(std::span(sides).first(2), {});
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->front().pairs.size(), 1u);
+  const auto found = must(compare_sides(std::span(sides).first(2), {}));
+  EXPECT_EQ(found.front().pairs.size(), 1u);
   EXPECT_THAT(error_in(compare_sides(sides, {})).message, ::testing::HasSubstr("'s' and 'u'"));
 }
 
 TEST(CompareSides, TrialsAreNamedByTheBeginningOfTheirIdsInTheOrderOfTheWords) {
   const std::vector<ResultRow> rows = {ok_row("aa11", 1, 10), ok_row("aa22", 2, 20), ok_row("bb33", 4, 5)};
-  const auto named = trials_named(rows, std::vector<std::string>{"bb", "aa1"});
-  ASSERT_TRUE(named);
-  EXPECT_EQ(*named, (std::vector<const ResultRow*>{&rows[2], &rows[0]}));
+  const auto named = must(trials_named(rows, std::vector<std::string>{"bb", "aa1"}));
+  EXPECT_EQ(named, (std::vector<const ResultRow*>{&rows[2], &rows[0]}));
   EXPECT_FALSE(trials_named(rows, std::vector<std::string>{"aa"})) << "two trials begin so";
   EXPECT_FALSE(trials_named(rows, std::vector<std::string>{"c"})) << "none begins so";
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -21,22 +22,20 @@ std::string text_of(const Comparison& found, const CompareOptions& options) {
 TEST(RatioChange, WorkedOutByHand) {
   // 100 (90 to 110) against 120 (110 to 132): on logarithms, the reach towards 0 is
   // sqrt(ln(120/110)^2 + ln(110/100)^2) = 0.12910.
-  const auto found = ratio_change(100, {90, 110}, 120, {110, 132});
-  ASSERT_TRUE(found);
+  const auto found = must(ratio_change(100, {90, 110}, 120, {110, 132}));
   const double change = std::log(1.2), down = std::hypot(std::log(120 / 110.0), std::log(1.1));
-  EXPECT_NEAR(found->share.low, std::exp(change - down) - 1, 1e-12);
-  EXPECT_NEAR(found->p, std::erfc(change / down * 1.959963984540054 / std::sqrt(2.0)), 1e-12);
-  EXPECT_LT(found->p, 0.05);  // the interval agrees: it lies above 0
-  EXPECT_GT(found->share.low, 0);
+  EXPECT_NEAR(found.share.low, std::exp(change - down) - 1, 1e-12);
+  EXPECT_NEAR(found.p, std::erfc(change / down * 1.959963984540054 / std::sqrt(2.0)), 1e-12);
+  EXPECT_LT(found.p, 0.05);  // the interval agrees: it lies above 0
+  EXPECT_GT(found.share.low, 0);
 }
 
 TEST(RatioChange, TheIntervalTouchesZeroWherePIsFivePercent) {
   const double reach = std::hypot(std::log(1.1), std::log(1.05));
   const double after = 100 * std::exp(reach);
-  const auto found = ratio_change(100, {90, 110}, after, {after / 1.05, after * 1.05});
-  ASSERT_TRUE(found);
-  EXPECT_NEAR(found->share.low, 0, 1e-12);
-  EXPECT_NEAR(found->p, 0.05, 1e-9);
+  const auto found = must(ratio_change(100, {90, 110}, after, {after / 1.05, after * 1.05}));
+  EXPECT_NEAR(found.share.low, 0, 1e-12);
+  EXPECT_NEAR(found.p, 0.05, 1e-9);
 }
 
 TEST(RatioChange, RefusesWhatIsNoInterval) {
@@ -64,11 +63,10 @@ TEST(Compare, WhatASearchDidNotTryIsNotBroken) {
                               bad_row("y", 2, Outcome::kPruned, "needs 90 GiB")};
   b[0].rule = "search", b[1].rule = "memory";
   for (const bool swapped : {false, true}) {
-    const auto found = swapped ? compare(b, a, {}) : compare(a, b, {});
-    ASSERT_TRUE(found);
-    EXPECT_EQ(found->unanswered, 1);
-    ASSERT_EQ(found->pairs.size(), 1u);
-    EXPECT_EQ(found->pairs[0].change, swapped ? Change::kRepaired : Change::kBroke);
+    const auto found = must(swapped ? compare(b, a, {}) : compare(a, b, {}));
+    EXPECT_EQ(found.unanswered, 1);
+    ASSERT_EQ(found.pairs.size(), 1u);
+    EXPECT_EQ(found.pairs[0].change, swapped ? Change::kRepaired : Change::kBroke);
   }
 }
 
@@ -76,11 +74,10 @@ TEST(Compare, AnAttemptIsNotComparedWithItself) {
   std::vector<ResultRow> a = {ok_row("x", 1, 100), ok_row("y", 2, 100)}, b = a;
   a[0].finished_unix_ns = a[1].finished_unix_ns = b[0].finished_unix_ns = b[1].finished_unix_ns = 7;
   a[0].attempts = a[1].attempts = b[1].attempts = 1, b[0].attempts = 0;  // b took the first one over
-  const auto found = compare(a, b, {});
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->reused, 1);
-  ASSERT_EQ(found->pairs.size(), 1u);
-  EXPECT_EQ(found->pairs[0].a->trial_id, "y");
+  const auto found = must(compare(a, b, {}));
+  EXPECT_EQ(found.reused, 1);
+  ASSERT_EQ(found.pairs.size(), 1u);
+  EXPECT_EQ(found.pairs[0].a->trial_id, "y");
 }
 
 TEST(Compare, RegressionsComeFirstAndOnlyLargeSignificantOnesCount) {
@@ -99,33 +96,31 @@ TEST(Compare, RegressionsComeFirstAndOnlyLargeSignificantOnesCount) {
                                     ok_row("fixed", 6, 50),
                                     ok_row("new", 8, 1)};
   const CompareOptions options{.fail_on = 0.05};
-  const auto found = compare(a, b, options);
-  ASSERT_TRUE(found);
+  const auto found = must(compare(a, b, options));
   std::vector<std::string> order;
-  for (const Pair& pair : found->pairs)
+  for (const Pair& pair : found.pairs)
     order.push_back(pair.a->trial_id + std::string(" ") + std::string(to_string(pair.change)));
   EXPECT_THAT(order, ElementsAre("broke broke", "slow worse", "small worse", "fast better", "noise unclear",
                                  "fixed repaired"));
-  EXPECT_EQ(found->regressions, 2);  // broke and slow; `small` is significant, but only 2 %
-  EXPECT_EQ(found->only_a.front()->trial_id, "gone");
-  EXPECT_EQ(found->only_b.front()->trial_id, "new");
-  EXPECT_NEAR(*found->pairs[1].share, -0.2, 1e-12);
-  EXPECT_THAT(text_of(*found, options), HasSubstr("hang: rank 3"));
+  EXPECT_EQ(found.regressions, 2);  // broke and slow; `small` is significant, but only 2 %
+  EXPECT_EQ(found.only_a.front()->trial_id, "gone");
+  EXPECT_EQ(found.only_b.front()->trial_id, "new");
+  EXPECT_NEAR(*found.pairs[1].share, -0.2, 1e-12);
+  EXPECT_THAT(text_of(found, options), HasSubstr("hang: rank 3"));
 }
 
 TEST(Compare, TheSideThatIsOkKeepsItsValue) {
   std::vector<ResultRow> a = {ok_row("broke", 1, 100), bad_row("fixed", 2, Outcome::kOom, "")};
   std::vector<ResultRow> b = {bad_row("broke", 1, Outcome::kHang, ""), ok_row("fixed", 2, 50)};
   b[0].metrics.tokens_per_s_gpu = 7;  // of the steps before it hung: no result
-  const auto found = compare(a, b, {});
-  ASSERT_TRUE(found);
-  ASSERT_EQ(found->pairs.size(), 2u);
-  const Pair &broke = found->pairs[0], &repaired = found->pairs[1];
+  const auto found = must(compare(a, b, {}));
+  ASSERT_EQ(found.pairs.size(), 2u);
+  const Pair &broke = found.pairs[0], &repaired = found.pairs[1];
   EXPECT_EQ(std::pair(broke.before, broke.after), std::pair(std::optional(100.0), std::optional<double>()));
   EXPECT_EQ(std::pair(repaired.before, repaired.after),
             std::pair(std::optional<double>(), std::optional(50.0)));
   EXPECT_FALSE(broke.share || repaired.share);
-  const Table stored = compare_table({&*found, 1}, {}, {}), shown = compare_shown({&*found, 1}, {});
+  const Table stored = compare_table({&found, 1}, {}, {}), shown = compare_shown({&found, 1}, {});
   EXPECT_EQ(stored.rows[0][3], Value{100.0});
   EXPECT_EQ(stored.rows[1][4], Value{50.0});
   EXPECT_EQ(shown.rows[0][3], Value{std::string("100")});
@@ -186,15 +181,14 @@ std::vector<ResultRow> sweep_of(const std::vector<double>& rates) {
 TEST(CompareAll, EachSweepIsComparedWithTheFirstOne) {
   const auto a = sweep_of({100, 100, 100}), b = sweep_of({100, 100, 140}), c = sweep_of({100, 70});
   const SweepRows others[] = {b, c};
-  const auto found = compare_all(a, others, {.fail_on = 0.05});
-  ASSERT_TRUE(found);
-  ASSERT_EQ(found->size(), 2u);
-  EXPECT_NEAR(*(*found)[0].pairs.front().share, 0.4, 1e-12);
-  EXPECT_NEAR(*(*found)[1].pairs.front().share, -0.3, 1e-12);
-  EXPECT_EQ((*found)[0].regressions + (*found)[1].regressions, 1);
-  EXPECT_EQ((*found)[1].only_a.size(), 1u);
+  const auto found = must(compare_all(a, others, {.fail_on = 0.05}));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_NEAR(*found[0].pairs.front().share, 0.4, 1e-12);
+  EXPECT_NEAR(*found[1].pairs.front().share, -0.3, 1e-12);
+  EXPECT_EQ(found[0].regressions + found[1].regressions, 1);
+  EXPECT_EQ(found[1].only_a.size(), 1u);
   // Worst first: t1 is worse in C, t2 is better in B and not in C.
-  const auto rows = by_configuration(*found);
+  const auto rows = by_configuration(found);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].a->trial_id, "t1");
   EXPECT_EQ(rows[0].pairs[1]->change, Change::kSlower);

@@ -5,6 +5,7 @@
 
 #include "base/expected.h"
 #include "tests/support/error_matchers.h"
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -40,10 +41,9 @@ TEST(KeepOnly, NumbersAreComparedAsNumbers) {
   for (const auto& [condition, id] :
        {std::pair("lr=2e-4", "1"), std::pair("lr=.0002", "1"), std::pair("lr=0.00012345678", "2"),
         std::pair("lr=1.2345679e-4", "4")}) {
-    const auto left = keep_only(rows, std::vector<std::string>{condition});
-    ASSERT_TRUE(left) << left.error().message;
-    ASSERT_EQ(left->size(), 1u) << condition;
-    EXPECT_EQ(left->front().trial_id, id);
+    const auto left = must(keep_only(rows, std::vector<std::string>{condition}));
+    ASSERT_EQ(left.size(), 1u) << condition;
+    EXPECT_EQ(left.front().trial_id, id);
   }
   rows[0].trial.model = "046", rows[1].trial.model = "46";
   EXPECT_EQ(keep_only(rows, std::vector<std::string>{"model=46"})->size(), 1u) << "names are no numbers";

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "orchestrator/answers/statistics/best.h"
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -35,14 +36,13 @@ TEST(Heatmap, AnAxisOfTheGridsOwnShowsItsUnit) {
   std::vector<ResultRow> rows = {ok_row("a", 1, 10), ok_row("b", 2, 20)};
   rows[0].trial.labels = R"({"pause":1,"@units":{"pause":"ms"}})";
   rows[1].trial.labels = R"({"pause":2,"@units":{"pause":"ms"}})";
-  const auto map = heatmap(rows, {.rows = "tp",
-                                  .cols = "pause",
-                                  .value = "tokens_per_s_gpu",
-                                  .objective = "",
-                                  .title = "",
-                                  .question = ""});
-  ASSERT_TRUE(map) << map.error().message;
-  EXPECT_THAT(to_svg(*map), HasSubstr("pause [ms]"));
+  const auto map = must(heatmap(rows, {.rows = "tp",
+                                       .cols = "pause",
+                                       .value = "tokens_per_s_gpu",
+                                       .objective = "",
+                                       .title = "",
+                                       .question = ""}));
+  EXPECT_THAT(to_svg(map), HasSubstr("pause [ms]"));
   const auto differ = varying(rows);
   ASSERT_EQ(differ.size(), 2u) << "the units are no label";
   EXPECT_EQ(differ[1].name(), "pause");

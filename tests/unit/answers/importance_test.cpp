@@ -6,6 +6,7 @@
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/statistics/limits.h"
 #include "orchestrator/answers/statistics/pareto.h"
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -38,9 +39,8 @@ TEST(Importance, IsTheShareOfTheVarianceOfAnAxis) {
   EXPECT_EQ(all[0].values, 3u);
   EXPECT_GT(all[0].share, 0.99);
   EXPECT_LT(all[1].share, 0.01);
-  const auto map = heatmap(rows, {});
-  ASSERT_TRUE(map);
-  EXPECT_EQ(map->rows.name(), "micro_batch_size") << "of the two chosen, the one with more values goes down";
+  const auto map = must(heatmap(rows, {}));
+  EXPECT_EQ(map.rows.name(), "micro_batch_size") << "of the two chosen, the one with more values goes down";
 }
 
 // Eta squared of two values by chance is not 0; an axis whose values are all different explains everything.
@@ -84,10 +84,8 @@ TEST(Heatmap, WithoutNamedAxesDrawsTheTwoThatMatterMost) {
             ok_row(std::to_string(rows.size()), tp, 100.0 * double(tp) * double(1 + zero)), batch));
         rows.back().trial.zero = zero;
       }
-  const auto map = heatmap(rows, {});
-  ASSERT_TRUE(map);
-  EXPECT_THAT((std::vector{map->rows.name(), map->cols.name()}),
-              ::testing::UnorderedElementsAre("tp", "zero"));
+  const auto map = must(heatmap(rows, {}));
+  EXPECT_THAT((std::vector{map.rows.name(), map.cols.name()}), ::testing::UnorderedElementsAre("tp", "zero"));
 }
 
 TEST(Pareto, KeepsWhatNothingBeatsInBoth) {

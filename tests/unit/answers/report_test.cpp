@@ -9,6 +9,7 @@
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/answers/tables/measured.h"
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -81,9 +82,8 @@ TEST(Report, TheCommandThatRunsItAgainHasTheOptionsOfTheRun) {
     ReportInput in;
     in.sweep = "g", in.grid_path = "g.yaml", in.db = "g.db", in.grid_text = "name: g", in.rows = rows;
     in.options = sweep_options_from(options).value();
-    const auto page = report_html(in);
-    ASSERT_TRUE(page) << page.error().message;
-    EXPECT_THAT(*page, HasSubstr(command));
+    const auto page = must(report_html(in));
+    EXPECT_THAT(page, HasSubstr(command));
   }
 }
 
@@ -271,9 +271,8 @@ TEST(Report, AnotherSweepStandsBesideThisOne) {
   published[2].outcome = Outcome::kOom;
   ReportInput in;
   in.sweep = "ours", in.rows = rows, in.beside = "published", in.beside_rows = published;
-  const auto page = report_html(in);
-  ASSERT_TRUE(page) << page.error().message;
-  const std::string part = section_of(*page, "beside");
+  const auto page = must(report_html(in));
+  const std::string part = section_of(page, "beside");
   EXPECT_EQ(count_of(part, "ok ★"), 2u) << part;
   EXPECT_EQ(count_of(part, "+2.0 %"), 2u) << "the one that ran out of memory has no figures: " << part;
   EXPECT_EQ(count_of(part, "<td>oom</td>"), 1u) << part;

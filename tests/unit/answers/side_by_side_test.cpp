@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -40,9 +41,8 @@ TEST(SideBySide, OfTwoSweepsOnlyWhatEndedOkInBothCounts) {
   const std::vector<ResultRow> a = {ok_row("1", 1, 100), ok_row("2", 1, 100), ok_row("3", 1, 100)};
   std::vector<ResultRow> b = {ok_row("1", 1, 120), ok_row("2", 1, 90), ok_row("3", 1, 300)};
   b[2].outcome = Outcome::kOom;
-  const auto compared = compare(a, b, {});
-  ASSERT_TRUE(compared);
-  const auto metrics = paired_metrics(*compared);
+  const auto compared = must(compare(a, b, {}));
+  const auto metrics = paired_metrics(compared);
   const auto rate =
       std::ranges::find_if(metrics, [](const auto& one) { return one.metric.name() == "tokens_per_s_gpu"; });
   ASSERT_NE(rate, metrics.end());

@@ -11,6 +11,7 @@
 #include "orchestrator/answers/tables/status.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "tests/support/filled_records.h"
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -22,9 +23,8 @@ using ::testing::Not;
 TEST(Tables, ShowOnlyWhatVaries) {
   const std::vector<ResultRow> rows = {ok_row("aa", 1, 12345), ok_row("bb", 16, 9876),
                                        bad_row("cc", 2, Outcome::kOom, "rank 3: out of memory")};
-  const auto table = select(rows);
-  ASSERT_TRUE(table);
-  EXPECT_EQ(to_text(*table),
+  const auto table = must(select(rows));
+  EXPECT_EQ(to_text(table),
             "trial  tp  outcome  step [ms]  tokens_per_s_gpu [tokens/s]  reason\n"
             "─────  ──  ───────  ─────────  ───────────────────────────  ─────────────────────\n"
             "aa      1  ok            81.0                        12.3k  -\n"

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/answers/statistics/statistics.h"
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -66,17 +67,16 @@ Tables six() {
 
 TEST(Transfer, RanksRegretAndRatio) {
   auto t = six();
-  const auto found = transfer(t.a, t.b, {});
-  ASSERT_TRUE(found) << found.error().message;
-  ASSERT_EQ(found->cells.size(), 1u);
-  const auto& cell = found->cells[0];
+  const auto found = must(transfer(t.a, t.b, {}));
+  ASSERT_EQ(found.cells.size(), 1u);
+  const auto& cell = found.cells[0];
   EXPECT_EQ(cell.measured, 6);
   // Ranks in A 1..6, in B 1 3 5 2 4 6: 1 - 6 (0 + 1 + 4 + 4 + 1 + 0) / (6 x 35).
   EXPECT_NEAR(*cell.spearman, 1 - 60.0 / 210, 1e-12);
   EXPECT_DOUBLE_EQ(*cell.regret, 0);
   EXPECT_NEAR(*cell.regret_of_median, 1 - 47.5 / 50, 1e-12);
-  EXPECT_THAT(found->shared[3].rank_a, ::testing::Optional(4.0));
-  EXPECT_THAT(found->shared[3].rank_b, ::testing::Optional(2.0));
+  EXPECT_THAT(found.shared[3].rank_a, ::testing::Optional(4.0));
+  EXPECT_THAT(found.shared[3].rank_b, ::testing::Optional(2.0));
 }
 
 TEST(Transfer, ChoosingByACostsWhatItLosesInB) {

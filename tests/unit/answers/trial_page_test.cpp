@@ -6,6 +6,7 @@
 
 #include "orchestrator/answers/pages/vega_charts.h"
 #include "orchestrator/answers/statistics/time_parts.h"
+#include "tests/support/must.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -41,11 +42,10 @@ RankRecord timed(i64 rank) {
 }
 
 TEST(TimeParts, WhatARankWaitedForAtOtherStagesIsTheBubbleAndNotCommunicationToo) {
-  const auto parts = time_parts(rank_times(timed(0), /*pipeline=*/true), Trial{});
-  ASSERT_TRUE(parts);
+  const auto parts = must(time_parts(rank_times(timed(0), /*pipeline=*/true), Trial{}));
   // The rank waited 25 ms; 20 of them are outside of forward, backward and update: the bubble. The other 5 are a part of
   // backward.
-  EXPECT_THAT(*parts, ElementsAre(20, 45, 5, 10, 20, 0));
+  EXPECT_THAT(parts, ElementsAre(20, 45, 5, 10, 20, 0));
 }
 
 TEST(TimeParts, AWaitForDataIsOutsideOfThePassesAndTheirBubble) {
@@ -59,9 +59,8 @@ TEST(TimeParts, AWaitForDataIsOutsideOfThePassesAndTheirBubble) {
 }
 
 TEST(TimeParts, WithoutAPipelineTheRestIsOtherAndWarmUpCountsNowhere) {
-  const auto parts = time_parts(rank_times(timed(0), /*pipeline=*/false), Trial{});
-  ASSERT_TRUE(parts);
-  EXPECT_THAT(*parts, ElementsAre(20, 25, 25, 10, 0, 20));
+  const auto parts = must(time_parts(rank_times(timed(0), /*pipeline=*/false), Trial{}));
+  EXPECT_THAT(parts, ElementsAre(20, 25, 25, 10, 0, 20));
   EXPECT_FALSE(time_parts(rank_times(RankRecord{}, false), Trial{})) << "nothing was timed";
 }
 

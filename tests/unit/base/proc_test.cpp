@@ -6,17 +6,18 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/support/must.h"
+
 namespace sweep::proc {
 namespace {
 
 constexpr const char* kAfterParent = " 1 1 0 -1 4194560 1 0 0 0 5 6 7 8 20 0 1 0 ";
 
 TEST(Proc, StatOfANameWithSpacesAndBrackets) {
-  const auto stat = read_stat(std::string("42 (a) Z 9 (b)) S 7") + kAfterParent + "123456 4096 55\n");
-  ASSERT_TRUE(stat);
-  EXPECT_EQ(stat->state, 'S');
-  EXPECT_EQ(stat->parent, 7);
-  EXPECT_EQ(stat->start_ticks, 123456);
+  const auto stat = must(read_stat(std::string("42 (a) Z 9 (b)) S 7") + kAfterParent + "123456 4096 55\n"));
+  EXPECT_EQ(stat.state, 'S');
+  EXPECT_EQ(stat.parent, 7);
+  EXPECT_EQ(stat.start_ticks, 123456);
 }
 
 TEST(Proc, TheWaitForAProcessorIsTheSecondNumber) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "tests/support/must.h"
 
 namespace sweep {
 namespace {
@@ -185,14 +186,13 @@ TEST(Process, GroupAndSession) {
 TEST(Process, JoinsTheGroupOfAnotherChild) {
   ChildProgram first{{"sleep", "1000"}};
   first.group = ChildProgram::Group::kNew;
-  const auto leader = start_program(first);
-  ASSERT_TRUE(leader);
+  const auto leader = must(start_program(first));
   ChildProgram second{{"sh", "-c", "read -r all < /proc/$$/stat; set -- ${all##*) }; echo $3"}};
   second.group = ChildProgram::Group::kJoin;
-  second.leader = *leader;
-  EXPECT_EQ(run(second).out, std::to_string(*leader) + "\n");
-  ::kill(*leader, SIGKILL);
-  wait_for(*leader);
+  second.leader = leader;
+  EXPECT_EQ(run(second).out, std::to_string(leader) + "\n");
+  ::kill(leader, SIGKILL);
+  wait_for(leader);
 }
 
 TEST(Process, DiesWithUs) {

@@ -9,6 +9,7 @@
 
 #include "bench_kernels/shape/parallel_dims.h"
 #include "schema/codec.h"
+#include "tests/support/must.h"
 
 namespace sweep::driver {
 namespace {
@@ -79,10 +80,9 @@ TEST(Calibration, KernelsAreMeasuredWhereAskedForAndTheSlowestRankCounts) {
   asked.machine = asked.collectives = false, asked.kernels = true;
   const auto trials = calibration_trials(asked);
   ASSERT_EQ(trials.size(), 1u);
-  const auto request = calibration_request_from(trials[0].program);
-  ASSERT_TRUE(request);
-  EXPECT_TRUE(request->kernels);
-  EXPECT_FALSE(request->machine);
+  const auto request = must(calibration_request_from(trials[0].program));
+  EXPECT_TRUE(request.kernels);
+  EXPECT_FALSE(request.machine);
   EXPECT_FALSE(calibration_request_from(calibration_trials(setup(1, 2))[0].program)->kernels);
   CalibrationFindings a, b;
   a.kernels = {{"attention", "4x64x16", "fp32", 2e-5}}, b.kernels = {{"attention", "4x64x16", "fp32", 3e-5}};

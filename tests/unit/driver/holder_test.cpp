@@ -2,6 +2,7 @@
 #include "orchestrator/driver/holder.h"
 
 #include "orchestrator/run/retry_policy.h"
+#include "tests/support/must.h"
 #include "tests/unit/driver/driver_fixture.h"
 
 namespace sweep::driver {
@@ -56,9 +57,8 @@ TEST_F(HolderTest, AWatchedHolderIsTakenOverOnceSlurmSaysThatItsJobIsOver) {
   for (const JobWord word : {JobWord::kOver, JobWord::kLost}) {
     ASSERT_TRUE(other_->lease(sweep_.id)->has_value());
     now_ += 61;
-    const auto taken = obtain(word);
-    ASSERT_TRUE(taken) << taken.error().message;
-    EXPECT_FALSE(*taken) << static_cast<int>(word);
+    const auto taken = must(obtain(word));
+    EXPECT_FALSE(taken) << static_cast<int>(word);
     ASSERT_TRUE(other_->release_lease(sweep_.id));
     ASSERT_FALSE(holder_->take_lease(sweep_.id)->has_value());
   }
@@ -77,21 +77,18 @@ TEST_F(HolderTest, AWatchedHolderOfWhichSlurmKnowsNothingIsAPersonsDecision) {
 TEST_F(HolderTest, AWatcherAsksSlurmAndEndsWhenTheJobIsOver) {
   ASSERT_TRUE(other_->lease(sweep_.id)->has_value());
   now_ += store::kQuietSeconds + 1;
-  const auto end = run::watch(*other_, sweep_.id, observer_, slurm(JobWord::kOver));
-  ASSERT_TRUE(end) << end.error().message;
-  EXPECT_EQ(end->end, run::End::kSilent);
+  const auto end = must(run::watch(*other_, sweep_.id, observer_, slurm(JobWord::kOver)));
+  EXPECT_EQ(end.end, run::End::kSilent);
   EXPECT_EQ(asked_, 1);
-  const auto taken = obtain(JobWord::kOver);
-  ASSERT_TRUE(taken);
-  EXPECT_FALSE(*taken);
+  const auto taken = must(obtain(JobWord::kOver));
+  EXPECT_FALSE(taken);
 }
 
 TEST_F(HolderTest, AWatcherOfAJobWhoseNodeFailedWaitsUntilItsHolderIsSilent) {
   ASSERT_TRUE(other_->lease(sweep_.id)->has_value());
   now_ += store::kQuietSeconds + 1;
-  const auto end = run::watch(*other_, sweep_.id, observer_, slurm(JobWord::kLost, 30));
-  ASSERT_TRUE(end) << end.error().message;
-  EXPECT_EQ(end->end, run::End::kSilent);
+  const auto end = must(run::watch(*other_, sweep_.id, observer_, slurm(JobWord::kLost, 30)));
+  EXPECT_EQ(end.end, run::End::kSilent);
   EXPECT_EQ(asked_, 2) << "46 s of silence were too few";
 }
 
@@ -109,9 +106,8 @@ TEST(StillHolder, IsOneWhoseProcessLivesAndIsSilent) {
 
 TEST_F(HolderTest, AWatcherOfARunThatReleasedItsLeaseSeesItEnd) {
   ASSERT_TRUE(holder_->release_lease(sweep_.id));
-  const auto end = run::watch(*other_, sweep_.id, observer_, slurm(JobWord::kOver));
-  ASSERT_TRUE(end) << end.error().message;
-  EXPECT_EQ(end->end, run::End::kDone);
+  const auto end = must(run::watch(*other_, sweep_.id, observer_, slurm(JobWord::kOver)));
+  EXPECT_EQ(end.end, run::End::kDone);
   EXPECT_EQ(asked_, 0);
 }
 

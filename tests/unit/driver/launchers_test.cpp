@@ -10,6 +10,7 @@
 #include "orchestrator/driver/orchestrator_job.h"
 #include "orchestrator/driver/script_preview.h"
 #include "schema/codec.h"
+#include "tests/support/must.h"
 
 namespace sweep::driver {
 namespace {
@@ -86,12 +87,11 @@ TEST_F(LaunchersTest, WhatALauncherBoundsReachesTheRunLoop) {
   const auto ssh = chosen(
       R"({"ssh": {"hosts": [{"host": "a", "hardware": "h100-sxm-80gb", "price_per_hour": 20, "slots": 4},
                             {"host": "b", "hardware": "h100-sxm-80gb", "price_per_hour": 25, "slots": 2}]}})");
-  const auto limits = ssh.config->prepare({});
-  ASSERT_TRUE(limits) << limits.error().message;
-  EXPECT_TRUE(limits->allocate_per_shape);
-  EXPECT_EQ(limits->slots, 2) << "of the smallest host";
-  EXPECT_EQ(limits->usd_per_node_hour.at("h100-sxm-80gb"), 25) << "of the most expensive host";
-  const auto bounds = bounds_of(*limits);
+  const auto limits = must(ssh.config->prepare({}));
+  EXPECT_TRUE(limits.allocate_per_shape);
+  EXPECT_EQ(limits.slots, 2) << "of the smallest host";
+  EXPECT_EQ(limits.usd_per_node_hour.at("h100-sxm-80gb"), 25) << "of the most expensive host";
+  const auto bounds = bounds_of(limits);
   EXPECT_EQ(bounds.max_nodes, 2);
   EXPECT_EQ(bounds.max_allocations, 2);
   EXPECT_EQ(bounds.min_work_per_node_s, 10) << "hosts wait in no queue";
@@ -133,12 +133,11 @@ TEST_F(LaunchersTest, DemandOfAPlanIsThatOfARun) {
     entry.id = trial_id(entry.trial), entry.order = i;
     entries.push_back(entry);
   }
-  const auto demand = demand_of(entries);
-  ASSERT_TRUE(demand) << demand.error().message;
-  ASSERT_EQ(demand->size(), 2u);
+  const auto demand = must(demand_of(entries));
+  ASSERT_EQ(demand.size(), 2u);
   i64 trials = 0, unpredicted = 0;
   double seconds = 0;
-  for (const auto& group : *demand)
+  for (const auto& group : demand)
     trials += group.trials, unpredicted += group.unpredicted, seconds += group.predicted_s;
   EXPECT_EQ(trials, 3) << "pruned trials need nothing";
   EXPECT_EQ(unpredicted, 1);

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "orchestrator/driver/spool_root.h"
 #include "runtime/attempt_token.h"
+#include "tests/support/must.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/driver/driver_fixture.h"
 
@@ -27,38 +28,34 @@ class LeftoversTest : public DriverTest {
 
 TEST_F(LeftoversTest, ADatabaseWithoutAllocationsHasNone) {
   auto driver = open();
-  auto found = LeftoversOfRuns::find(driver.store(), driver.db());
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_FALSE(found->any());
-  EXPECT_TRUE(found->running().empty());
-  EXPECT_TRUE(found->end(driver.store()).empty());
+  auto found = must(LeftoversOfRuns::find(driver.store(), driver.db()));
+  EXPECT_FALSE(found.any());
+  EXPECT_TRUE(found.running().empty());
+  EXPECT_TRUE(found.end(driver.store()).empty());
 }
 
 TEST_F(LeftoversTest, ASweepThatIsRunningIsLeftAlone) {
   auto driver = open();
   ASSERT_TRUE(driver.take_lease());
-  const auto found = LeftoversOfRuns::find(driver.store(), driver.db());
-  ASSERT_TRUE(found) << found.error().message;
-  ASSERT_EQ(found->running().size(), 1u);
-  EXPECT_EQ(found->running()[0].name, "test");
-  EXPECT_EQ(found->running()[0].holder.pid, ::getpid());
+  const auto found = must(LeftoversOfRuns::find(driver.store(), driver.db()));
+  ASSERT_EQ(found.running().size(), 1u);
+  EXPECT_EQ(found.running()[0].name, "test");
+  EXPECT_EQ(found.running()[0].holder.pid, ::getpid());
 }
 
 TEST_F(LeftoversTest, AnAllocationOfALauncherThatIsNotRegisteredIsNotAskedAbout) {
   auto driver = open();
   leave_allocation(driver, "pigeon");
   leave_allocation(driver, "local");
-  const auto found = LeftoversOfRuns::find(driver.store(), driver.db());
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_FALSE(found->any());
+  const auto found = must(LeftoversOfRuns::find(driver.store(), driver.db()));
+  EXPECT_FALSE(found.any());
 }
 
 TEST_F(LeftoversTest, AnAllocationOverSshThatStartedNothingNeedsNoHosts) {
   auto driver = open();
   leave_allocation(driver, "ssh");
-  const auto found = LeftoversOfRuns::find(driver.store(), driver.db());
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_FALSE(found->any());
+  const auto found = must(LeftoversOfRuns::find(driver.store(), driver.db()));
+  EXPECT_FALSE(found.any());
 }
 
 // squeue and scancel of another place know one job of every name.
@@ -76,10 +73,9 @@ TEST_F(LeftoversTest, AJobThatIsToRunTheSweepIsListedAndCancelled) {
   EXPECT_FALSE(LeftoversOfRuns::find(driver.store(), driver.db())->any()) << "no job was submitted";
   std::filesystem::create_directories(spool_root_of(driver.db()));
   std::ofstream(spool_root_of(driver.db()) / "orchestrator.sh") << "#!/bin/bash\n";
-  auto found = LeftoversOfRuns::find(driver.store(), driver.db());
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->lines().size(), 1u);
-  EXPECT_TRUE(found->end(driver.store()).empty());
+  auto found = must(LeftoversOfRuns::find(driver.store(), driver.db()));
+  EXPECT_EQ(found.lines().size(), 1u);
+  EXPECT_TRUE(found.end(driver.store()).empty());
   ::setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(files::read(programs / "cancelled").value_or(""), "17\n");
 }

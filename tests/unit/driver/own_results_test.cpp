@@ -2,6 +2,7 @@
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/plan/planner.h"
 #include "tests/support/model_trial.h"
+#include "tests/support/must.h"
 #include "tests/unit/driver/driver_fixture.h"
 
 namespace sweep::driver {
@@ -120,10 +121,9 @@ TEST_F(OwnResultsOf, ADatabaseAreThoseOfItsOtherSweeps) {
     ASSERT_TRUE(driver.sync_plan(plan(6), {0, 2, 1}));
     ASSERT_TRUE(run_all(driver));
   }
-  const auto found = measured_trials(db, "two");
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_EQ(found->size(), 6U);
-  for (const auto& each : *found) EXPECT_GT(each.step_ms, 0);
+  const auto found = must(measured_trials(db, "two"));
+  EXPECT_EQ(found.size(), 6U);
+  for (const auto& each : found) EXPECT_GT(each.step_ms, 0);
   EXPECT_EQ(measured_trials(db, "one")->size(), 0U) << "its own results are learned while it runs";
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "schema/launch_settings.h"
+#include "tests/support/must.h"
 
 namespace sweep::driver {
 namespace {
@@ -32,19 +33,17 @@ TEST(Registry, EveryLauncherTakesSettingsWithoutAnyKey) {
 
 TEST(Registry, TheFirstLauncherUsesThisMachineAndNoOtherDoes) {
   for (const auto& entry : launchers()) {
-    const auto config = entry.configure({}, 0);
-    ASSERT_TRUE(config);
-    EXPECT_EQ((*config)->uses_this_machine(), &entry == &launchers().front()) << entry.name;
+    const auto config = must(entry.configure({}, 0));
+    EXPECT_EQ(config->uses_this_machine(), &entry == &launchers().front()) << entry.name;
   }
 }
 
 TEST(Registry, ALauncherThatSubmitsScriptsHasThemToShow) {
   for (const auto& entry : launchers()) {
-    const auto config = entry.configure({}, 0);
-    ASSERT_TRUE(config);
-    EXPECT_EQ((*config)->cluster_size().has_value(), entry.has_scripts) << entry.name;
+    const auto config = must(entry.configure({}, 0));
+    EXPECT_EQ(config->cluster_size().has_value(), entry.has_scripts) << entry.name;
     if (!entry.has_scripts) {
-      EXPECT_FALSE((*config)->preview({}, {})) << entry.name;
+      EXPECT_FALSE(config->preview({}, {})) << entry.name;
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "base/expected.h"
 #include "orchestrator/launch/batch/script_file.h"
 #include "tests/support/error_matchers.h"
+#include "tests/support/must.h"
 #include "tests/unit/driver/driver_fixture.h"
 
 namespace sweep::driver {
@@ -97,9 +98,8 @@ TEST_F(SpoolRootTest, ARunDoesNotUseAnUnsafeOne) {
 TEST_F(SpoolRootTest, AScriptForASchedulerIsReadByNobodyElseAndRemoved) {
   std::string path;
   {
-    auto made = launch::ScriptFile::make("#!/bin/sh\n");
-    ASSERT_TRUE(made) << made.error().message;
-    const auto script = std::move(*made);
+    auto made = must(launch::ScriptFile::make("#!/bin/sh\n"));
+    const auto script = std::move(made);
     path = script.path();
     struct stat file {};
     ASSERT_EQ(::stat(path.c_str(), &file), 0);

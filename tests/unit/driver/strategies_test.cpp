@@ -13,6 +13,7 @@
 #include "bench_kernels/shape/stage_split.h"
 #include "orchestrator/driver/selftest_results.h"
 #include "schema/codec.h"
+#include "tests/support/must.h"
 
 namespace sweep::driver {
 namespace {
@@ -74,10 +75,9 @@ TEST(Strategies, ALaterProofReplacesWhatItRanAgainAndNothingElse) {
   ASSERT_TRUE(add_selftest_results(file, {{{"tp", "shm"}, {"2026-01-01", true, "n1", "b"}},
                                           {{"dp", "shm"}, {"2026-01-01", true, "n1", "b"}}}));
   ASSERT_TRUE(add_selftest_results(file, {{{"tp", "shm"}, {"2026-02-02", false, "n2", "b"}}}));
-  const auto read = read_selftest_results(file);
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->size(), 2u);
-  const std::string table = strategy_table(*read);
+  const auto read = must(read_selftest_results(file));
+  EXPECT_EQ(read.size(), 2u);
+  const std::string table = strategy_table(read);
   EXPECT_NE(table.find("FAILED here 2026-02-02"), std::string::npos) << table;
   EXPECT_NE(table.find("passed here 2026-01-01"), std::string::npos);
   EXPECT_NE(table.find("never run"), std::string::npos);

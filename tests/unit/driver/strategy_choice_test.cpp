@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "tests/support/error_matchers.h"
+#include "tests/support/must.h"
 #include "tests/unit/driver/driver_fixture.h"
 
 namespace sweep::driver {
@@ -25,20 +26,19 @@ class StrategyChoice : public DriverTest {
 TEST_F(StrategyChoice, TheCommandLineGoesBeforeTheGridAndNeitherIsNone) {
   EXPECT_FALSE(chosen_strategy({}, {}));
   EXPECT_EQ(chosen_strategy(grid_with(StrategyKind::kSearch), {})->kind, StrategyKind::kSearch);
-  const auto both = chosen_strategy(grid_with(StrategyKind::kSearch), {StrategyKind::kGrid, 3, 0.5, false});
-  ASSERT_TRUE(both);
-  EXPECT_EQ(both->kind, StrategyKind::kGrid);
-  EXPECT_EQ(both->max_trials, 3);
-  EXPECT_EQ(both->audit, 0.5);
+  const auto both =
+      must(chosen_strategy(grid_with(StrategyKind::kSearch), {StrategyKind::kGrid, 3, 0.5, false}));
+  EXPECT_EQ(both.kind, StrategyKind::kGrid);
+  EXPECT_EQ(both.max_trials, 3);
+  EXPECT_EQ(both.audit, 0.5);
 }
 
 TEST_F(StrategyChoice, ARehearsalRunsEveryTrialUnlessSizesAreLookedFor) {
   EXPECT_FALSE(chosen_strategy(grid_with(StrategyKind::kSearch), request(3, 0.5, true)));
-  const auto sizes = chosen_strategy(grid_with(StrategyKind::kBatch), request({}, 0.5, true));
-  ASSERT_TRUE(sizes);
-  EXPECT_EQ(sizes->kind, StrategyKind::kBatch);
-  EXPECT_EQ(sizes->audit, 0) << "a rehearsal audits nothing";
-  EXPECT_EQ(sizes->history, false);
+  const auto sizes = must(chosen_strategy(grid_with(StrategyKind::kBatch), request({}, 0.5, true)));
+  EXPECT_EQ(sizes.kind, StrategyKind::kBatch);
+  EXPECT_EQ(sizes.audit, 0) << "a rehearsal audits nothing";
+  EXPECT_EQ(sizes.history, false);
 }
 
 TEST_F(StrategyChoice, AMostOfTrialsNeedsAStrategyThatHasOne) {
@@ -55,15 +55,13 @@ TEST_F(StrategyChoice, AnsweredTrialsAreNotRunAgain) {
   ASSERT_FALSE(*driver.take_lease());
   ASSERT_TRUE(driver.sync_plan(entries, {}));
   const sweep::Strategy every, search = *chosen_strategy(grid_with(StrategyKind::kSearch), {});
-  const auto before = answered_trials(driver.store(), driver.sweep(), search);
-  ASSERT_TRUE(before);
-  EXPECT_TRUE(before->empty()) << "pruned by the plan of another strategy";
-  EXPECT_EQ(most_left(entries, every, *before).trials, 2);
+  const auto before = must(answered_trials(driver.store(), driver.sweep(), search));
+  EXPECT_TRUE(before.empty()) << "pruned by the plan of another strategy";
+  EXPECT_EQ(most_left(entries, every, before).trials, 2);
   ASSERT_TRUE(run_all(driver));
-  const auto after = answered_trials(driver.store(), driver.sweep(), every);
-  ASSERT_TRUE(after);
-  EXPECT_EQ(after->size(), 3u);
-  EXPECT_EQ(most_left(entries, every, *after).trials, 0);
+  const auto after = must(answered_trials(driver.store(), driver.sweep(), every));
+  EXPECT_EQ(after.size(), 3u);
+  EXPECT_EQ(most_left(entries, every, after).trials, 0);
 }
 
 TEST_F(StrategyChoice, NewResultsDifferByMeasuringPlanBuildAndGrid) {

@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "tests/support/error_matchers.h"
+#include "tests/support/must.h"
 #include "tests/unit/driver/driver_fixture.h"
 
 namespace sweep::driver {
@@ -18,9 +19,8 @@ TEST_F(SweepDriverTest, RunsThePlanAndReleasesTheLease) {
   ASSERT_TRUE(report) << report.error().error.message;
   EXPECT_EQ(report->end.end, run::End::kDone);
   EXPECT_FALSE(leased(driver));
-  const auto finish = driver.finish(report->end);
-  ASSERT_TRUE(finish);
-  EXPECT_EQ(*finish, Finish::kAnswered);
+  const auto finish = must(driver.finish(report->end));
+  EXPECT_EQ(finish, Finish::kAnswered);
   ASSERT_FALSE(requests_.empty());
   EXPECT_EQ(requests_[0].spool.parent_path(), driver.db().string() + ".spool");
 }
@@ -29,9 +29,8 @@ TEST_F(SweepDriverTest, TrialsWithoutAnAnswerAreUnanswered) {
   auto driver = open();
   ASSERT_TRUE(driver.take_lease());
   ASSERT_TRUE(driver.sync_plan(plan(1), {0, 2, 1}));
-  const auto report = run_all(driver, FakeOutcome::kCrash);
-  ASSERT_TRUE(report);
-  EXPECT_EQ(driver.finish(report->end).value(), Finish::kUnanswered);
+  const auto report = must(run_all(driver, FakeOutcome::kCrash));
+  EXPECT_EQ(driver.finish(report.end).value(), Finish::kUnanswered);
 }
 
 TEST_F(SweepDriverTest, ASecondDriverIsToldWhoHoldsTheLease) {
@@ -57,9 +56,8 @@ TEST_F(SweepDriverTest, TheLeaseGoesWithTheDriver) {
     EXPECT_TRUE(leased(moved));
   }
   auto second = open();
-  const auto holder = second.take_lease();
-  ASSERT_TRUE(holder);
-  EXPECT_FALSE(*holder) << "it was released by the destructor";
+  const auto holder = must(second.take_lease());
+  EXPECT_FALSE(holder) << "it was released by the destructor";
 }
 
 TEST_F(SweepDriverTest, ChoosingAnotherSweepReleasesTheLeaseOfTheFirst) {
@@ -67,9 +65,8 @@ TEST_F(SweepDriverTest, ChoosingAnotherSweepReleasesTheLeaseOfTheFirst) {
   const auto one = driver.sweep().id;
   ASSERT_TRUE(driver.take_lease());
   ASSERT_TRUE(driver.make(row("two")));
-  const auto lease = driver.store().lease(one);
-  ASSERT_TRUE(lease);
-  EXPECT_FALSE(*lease);
+  const auto lease = must(driver.store().lease(one));
+  EXPECT_FALSE(lease);
 }
 
 TEST_F(SweepDriverTest, WhatDecidesAboutAHolderMayWaitAndTake) {
@@ -142,20 +139,19 @@ TEST_F(SweepDriverTest, ALeaseThatAnotherProcessTookIsTypedAndNotReleased) {
   store::StoreDependencies dependencies;
   dependencies.self = other;
   dependencies.boot_unix_ns = [] { return unix_ns_now(); };
-  auto second = SweepDriver::open(driver.db(), std::move(dependencies));
-  ASSERT_TRUE(second) << second.error().message;
-  second->use(driver.sweep());
+  auto second = must(SweepDriver::open(driver.db(), std::move(dependencies)));
+  second.use(driver.sweep());
   run::Settings settings;
   settings.launcher = "fake";
   const auto report = driver.run(settings, launcher([&](const Attempt&) {
-                                   const auto taken = second->take_lease();
+                                   const auto taken = second.take_lease();
                                    EXPECT_TRUE(taken && !*taken) << "the first holder looks dead";
                                    return FakeOutcome::kOk;
                                  }),
                                  observer_);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().problem, DriveProblem::kLeaseLost);
-  EXPECT_TRUE(second->store().beat(driver.sweep().id)) << "the other process has the lease still";
+  EXPECT_TRUE(second.store().beat(driver.sweep().id)) << "the other process has the lease still";
 }
 
 TEST_F(SweepDriverTest, ProgramsThatAreMissingAreALauncherProblem) {
@@ -164,10 +160,9 @@ TEST_F(SweepDriverTest, ProgramsThatAreMissingAreALauncherProblem) {
   ASSERT_TRUE(driver.sync_plan(plan(1), {0, 2, 1}));
   LaunchRequest request;
   request.on = "local", request.agent = (dir_ / "no-agent").string();
-  const auto choice = choose_launcher({}, request);
-  ASSERT_TRUE(choice) << choice.error().message;
+  const auto choice = must(choose_launcher({}, request));
   bool observed = false;
-  const auto report = driver.run(*choice, request, [&](store::Store&, const store::SweepRow&) {
+  const auto report = driver.run(choice, request, [&](store::Store&, const store::SweepRow&) {
     observed = true;
     return Expected<std::unique_ptr<run::Observer>>(std::make_unique<QuietObserver>());
   });

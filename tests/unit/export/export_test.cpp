@@ -80,6 +80,7 @@ TEST(Csv, HasEveryColumnOfTheTableInItsOrder) {
 #define CHOICE(...) ++fields;
 #define METRIC(...) ++fields;
 #include "schema/fields.def"
+#include "tests/support/must.h"
 #undef AXIS
 #undef CHOICE
 #undef METRIC
@@ -90,9 +91,8 @@ TEST(Csv, AModelsDimensionsStandBesideItsName) {
   ResultRow row = sample();
   EXPECT_EQ(field(csv({row}), "model_dimensions"), "");
   row.trial.spec.layers = 7;
-  const auto parsed = parse_json(field(csv({row}), "model_dimensions"));
-  ASSERT_TRUE(parsed);
-  EXPECT_EQ(from_json<ModelSpec>(*parsed), row.trial.spec);
+  const auto parsed = must(parse_json(field(csv({row}), "model_dimensions")));
+  EXPECT_EQ(from_json<ModelSpec>(parsed), row.trial.spec);
 }
 
 TEST(Csv, NotMeasuredIsEmptyAndNanNeverAppears) {

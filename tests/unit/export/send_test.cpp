@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/error_matchers.h"
+#include "tests/support/must.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::exports {
@@ -46,22 +47,20 @@ TEST_F(Send, TrialsWithoutAResultAreLeftOutAndCounted) {
   const auto finished = trials();
   EXPECT_EQ(finished.size(), 2);
   EXPECT_EQ(finished.left_out(), 2);
-  const auto run = finished.run(1);
-  ASSERT_TRUE(run);
-  EXPECT_EQ(run->trial, "bb");
-  EXPECT_EQ(run->name, "m bb") << "two trials have one name";
-  EXPECT_EQ(run->question, "why?");
-  EXPECT_EQ(run->history.size(), 1u);
+  const auto run = must(finished.run(1));
+  EXPECT_EQ(run.trial, "bb");
+  EXPECT_EQ(run.name, "m bb") << "two trials have one name";
+  EXPECT_EQ(run.question, "why?");
+  EXPECT_EQ(run.history.size(), 1u);
 }
 
 TEST_F(Send, TheSweepAsAWholeEndsWithItsLastTrialAndHasAnIdOfItsOwn) {
-  const auto whole = trials().as_whole();
-  ASSERT_TRUE(whole);
-  EXPECT_EQ(whole->created_unix_s, 5);
-  EXPECT_EQ(whole->ended_unix_s, 20);
-  EXPECT_EQ(whole->id.size(), 16u);
-  EXPECT_NE(whole->id, trials().run(0)->id);
-  EXPECT_EQ(std::ranges::count(whole->results_csv, '\n'), 3) << "a heading and two trials";
+  const auto whole = must(trials().as_whole());
+  EXPECT_EQ(whole.created_unix_s, 5);
+  EXPECT_EQ(whole.ended_unix_s, 20);
+  EXPECT_EQ(whole.id.size(), 16u);
+  EXPECT_NE(whole.id, trials().run(0)->id);
+  EXPECT_EQ(std::ranges::count(whole.results_csv, '\n'), 3) << "a heading and two trials";
   EXPECT_EQ(trials({}).as_whole()->ended_unix_s, 5) << "nothing has ended";
 }
 

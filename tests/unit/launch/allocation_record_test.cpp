@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "schema/spool.h"
+#include "tests/support/must.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
@@ -25,12 +26,11 @@ TEST_F(AllocationRecord, RoundTripsTheRequestAndWhatTheLauncherAdded) {
   request_.nodes = 3, request_.slots = 2, request_.gpus = 8, request_.ranks_per_node = 4;
   request_.hardware = "h100-sxm-80gb", request_.seconds = 77.5;
   ASSERT_TRUE(keep_record(request_, "slurm", {{"job", 12}}));
-  const auto record = read_record(request_.spool, "slurm");
-  ASSERT_TRUE(record) << record.error().message;
-  ASSERT_TRUE(*record);
-  EXPECT_EQ((**record)["job"], 12);
+  const auto record = must(read_record(request_.spool, "slurm"));
+  ASSERT_TRUE(record);
+  EXPECT_EQ((*record)["job"], 12);
   AllocationRequest again;
-  restore(again, **record);
+  restore(again, *record);
   EXPECT_EQ(again.nodes, 3);
   EXPECT_EQ(again.slots, 2);
   EXPECT_EQ(again.gpus, 8);

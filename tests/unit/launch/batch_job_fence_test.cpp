@@ -1,5 +1,6 @@
 // Who may tell a job to end: the process that runs the sweep, as its database says.
 #include "base/files.h"
+#include "tests/support/must.h"
 #include "tests/unit/launch/batch_job_fixture.h"
 
 namespace sweep::launch {
@@ -26,9 +27,8 @@ TEST_F(BatchJobTest, AJobNumberThatWasReusedIsNotCancelled) {
   settle();
   EXPECT_EQ(asked("scancel"), 0);
   EXPECT_EQ(dismissals(), 0);
-  const auto inbox = files::read(spool::inbox(request_.spool));
-  ASSERT_TRUE(inbox);
-  EXPECT_EQ(spool::parse(*inbox).lines.size(), 1u);
+  const auto inbox = must(files::read(spool::inbox(request_.spool)));
+  EXPECT_EQ(spool::parse(inbox).lines.size(), 1u);
 }
 
 // A database that does not answer says nothing of who runs the sweep.

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "orchestrator/launch/allocation_record.h"
+#include "tests/support/must.h"
 #include "tests/unit/launch/batch_job_fixture.h"
 
 namespace sweep::launch {
@@ -96,9 +97,8 @@ TEST_F(BatchJobTest, AStepOfAnotherJobIsGivenUpOnceThatJobIsOver) {
     ASSERT_TRUE(BatchJob(host, request_).submit());
     settle();
     squeue_says(gone);
-    const auto taken = adopt();
-    ASSERT_TRUE(taken) << taken.error().message;
-    EXPECT_FALSE(*taken);
+    const auto taken = must(adopt());
+    EXPECT_FALSE(taken);
     EXPECT_FALSE(has_record(request_.spool)) << gone;
   }
 }

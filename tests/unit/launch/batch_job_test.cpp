@@ -1,5 +1,6 @@
 // A Slurm job's life, told by scripted commands: no Slurm is asked.
 #include "base/files.h"
+#include "tests/support/must.h"
 #include "tests/unit/launch/batch_job_fixture.h"
 
 namespace sweep::launch {
@@ -164,14 +165,13 @@ TEST_F(BatchJobTest, ASlowSharedFileSystemGetsTimeToShowTheLastMessage) {
 // On a shared file system one look may see what an earlier one did not.
 TEST_F(BatchJobTest, ALastMessageCountsWhenAllBeforeItWasDelivered) {
   SpoolMailbox mail(request_);
-  auto outbox = spool::Writer::open(spool::outbox(request_.spool), request_.id, 1);
-  ASSERT_TRUE(outbox);
-  ASSERT_TRUE(outbox->append(spool::kHello, {{"pid", 1}}));
-  ASSERT_TRUE(outbox->append(spool::kBye, {{"reason", "finished"}}));
+  auto outbox = must(spool::Writer::open(spool::outbox(request_.spool), request_.id, 1));
+  ASSERT_TRUE(outbox.append(spool::kHello, {{"pid", 1}}));
+  ASSERT_TRUE(outbox.append(spool::kBye, {{"reason", "finished"}}));
   EXPECT_FALSE(mail.bye());
   EXPECT_TRUE(mail.news());
   EXPECT_TRUE(mail.bye());
-  ASSERT_TRUE(outbox->append(spool::kBye, {{"reason", 5}}));
+  ASSERT_TRUE(outbox.append(spool::kBye, {{"reason", 5}}));
   EXPECT_TRUE(mail.news());
   EXPECT_TRUE(mail.bye()) << "a reason that cannot be read";
 }

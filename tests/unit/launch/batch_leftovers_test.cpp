@@ -5,6 +5,7 @@
 
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/batch/batch_launcher.h"
+#include "tests/support/must.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
@@ -53,10 +54,9 @@ class BatchLeftoversTest : public ::testing::Test {
 TEST_F(BatchLeftoversTest, JobsOfTheseAllocationsAreListedAndCancelledAndNoOthers) {
   jobs_ = {living_job(3, "sweep-a1"), living_job(4, "sweep-other")};
   const AllocationPlace place{"a1", "/nowhere", true};
-  const auto left = batch_leftovers(questions(), {&place, 1});
-  ASSERT_TRUE(left);
-  EXPECT_EQ((*left)->lines().size(), 1u);
-  EXPECT_TRUE((*left)->end().empty());
+  const auto left = must(batch_leftovers(questions(), {&place, 1}));
+  EXPECT_EQ(left->lines().size(), 1u);
+  EXPECT_TRUE(left->end().empty());
   EXPECT_EQ(cancelled_, std::vector<i64>{3});
 }
 
@@ -65,10 +65,9 @@ TEST_F(BatchLeftoversTest, RecordsOfJobsThatAreOverAreShownAndDropped) {
   jobs_ = {living_job(3, "sweep-living")};
   const std::vector<AllocationPlace> places{recorded("living", 0), recorded("own", 0), recorded("step", 8),
                                             recorded("step-of-running", 9)};
-  const auto left = batch_leftovers(questions(), places);
-  ASSERT_TRUE(left);
-  EXPECT_EQ((*left)->lines().size(), 3u) << "one job, and the records of two that are over";
-  EXPECT_TRUE((*left)->end().empty());
+  const auto left = must(batch_leftovers(questions(), places));
+  EXPECT_EQ(left->lines().size(), 3u) << "one job, and the records of two that are over";
+  EXPECT_TRUE(left->end().empty());
   for (const auto& place : places)
     EXPECT_EQ(has_record(place.spool), place.id == "step-of-running") << place.id;
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/must.h"
+
 namespace sweep::launch {
 namespace {
 
@@ -42,17 +44,16 @@ constexpr const char* kQstat = R"(<?xml version='1.0'?>
 )";
 
 TEST(GridEngineState, ReadsRunningAndPendingJobs) {
-  const auto jobs = read_qstat(kQstat);
-  ASSERT_TRUE(jobs);
-  ASSERT_EQ(jobs->size(), 2u);
-  const auto& runs = jobs->at(0);
+  const auto jobs = must(read_qstat(kQstat));
+  ASSERT_EQ(jobs.size(), 2u);
+  const auto& runs = jobs.at(0);
   EXPECT_EQ(runs.number, 3);
   EXPECT_EQ(runs.name, "sweep-a0001-0badcafe");
   EXPECT_EQ(runs.state, "r");
   EXPECT_EQ(runs.host, "gpu1.site");
   EXPECT_EQ(runs.run_unix_s, 1795390531);
   EXPECT_EQ(runs.limit_s, 60);
-  const auto& waits = jobs->at(1);
+  const auto& waits = jobs.at(1);
   EXPECT_EQ(waits.number, 5);
   EXPECT_EQ(waits.name, "a <b> & c");
   EXPECT_EQ(waits.host, "");
@@ -118,13 +119,12 @@ TEST(GridEngineState, BlameOfEachEnd) {
 
 TEST(GridEngineState, AccountingOfAnotherJobWithTheSameNumberIsNoAnswer) {
   EXPECT_FALSE(read_qacct(accounting("other", "0", "0"), "n"));
-  const auto last =
-      read_qacct(accounting("n", "0", "7") + accounting("n", "0", "0") + accounting("other", "1", "1"), "n");
-  ASSERT_TRUE(last);
-  EXPECT_EQ(last->phase, Phase::kEnded);
-  EXPECT_EQ(last->blame, Blame::kNone);
-  EXPECT_EQ(last->number, 3);
-  EXPECT_EQ(last->nodes, "gpu1");
+  const auto last = must(
+      read_qacct(accounting("n", "0", "7") + accounting("n", "0", "0") + accounting("other", "1", "1"), "n"));
+  EXPECT_EQ(last.phase, Phase::kEnded);
+  EXPECT_EQ(last.blame, Blame::kNone);
+  EXPECT_EQ(last.number, 3);
+  EXPECT_EQ(last.nodes, "gpu1");
   EXPECT_FALSE(read_qacct("error: job id 3 not found\n", "n"));
   EXPECT_FALSE(read_qacct("", "n"));
 }

@@ -9,6 +9,7 @@
 #include "base/proc.h"
 #include "runtime/attempt_token.h"
 #include "tests/support/local_fixture.h"
+#include "tests/support/must.h"
 
 namespace sweep::launch {
 namespace {
@@ -67,10 +68,9 @@ TEST_P(Lifecycle, SaysHelloNodeAndBye) {
   EXPECT_EQ(said(spool::kHello).size(), 1u);
   EXPECT_FALSE(!GetParam() &&
                said(spool::kHello)[0]["pid_namespace"]);  // with one: where the system allows it
-  const auto node = from_json<NodeRecord>(said(spool::kNode).at(0));
-  ASSERT_TRUE(node);
-  EXPECT_FALSE(node->host.empty());
-  EXPECT_GT(node->facts.memory_bytes.value_or(0), 0);
+  const auto node = must(from_json<NodeRecord>(said(spool::kNode).at(0)));
+  EXPECT_FALSE(node.host.empty());
+  EXPECT_GT(node.facts.memory_bytes.value_or(0), 0);
   EXPECT_EQ(said(spool::kBye).at(0)["reason"], "finished");
 }
 
@@ -275,9 +275,8 @@ TEST_P(Lifecycle, AgentEndsWithItsOrchestrator) {
   ::kill(orchestrator, SIGKILL);
   ::waitpid(orchestrator, nullptr, 0);
   EXPECT_TRUE(run_until([&] { return static_cast<bool>(nothing_left()); }));
-  const auto outbox = files::read(spool::outbox(spool_));
-  ASSERT_TRUE(outbox);
-  EXPECT_EQ(spool::parse(*outbox).lines.back().kind, spool::kBye);
+  const auto outbox = must(files::read(spool::outbox(spool_)));
+  EXPECT_EQ(spool::parse(outbox).lines.back().kind, spool::kBye);
 }
 
 TEST_P(Lifecycle, LeftoversOfAStoppedAgentAreCleaned) {

@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "tests/support/local_fixture.h"
+#include "tests/support/must.h"
 
 namespace sweep::launch {
 namespace {
@@ -47,9 +48,8 @@ TEST_P(Outcomes, OkRanksLeaveARecordExitAndLeaveNothingElse) {
   EXPECT_EQ(exits_of(7).size(), 3u);
   EXPECT_EQ(end_of(7).cause, EndCause::kDone);
   EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
-  const auto log = files::read(spool::rank_log(spool::attempt_dir(spool_, 7), 2));
-  ASSERT_TRUE(log);
-  EXPECT_NE(log->find("rank 2 enters init"), std::string::npos);
+  const auto log = must(files::read(spool::rank_log(spool::attempt_dir(spool_, 7), 2)));
+  EXPECT_NE(log.find("rank 2 enters init"), std::string::npos);
 }
 
 // Also where a zygote, which has loaded its libraries, starts ranks.
@@ -61,11 +61,10 @@ TEST_P(Outcomes, TheTrialsVariablesAreInTheEnvironmentOfItsRanks) {
   ::unsetenv("SAID_ONE");
   ASSERT_EQ(end_of(7).cause, EndCause::kDone);
   for (const i64 rank : {0, 1}) {
-    const auto log = files::read(spool::rank_log(spool::attempt_dir(spool_, 7), rank));
-    ASSERT_TRUE(log);
-    EXPECT_NE(log->find("SAID_ONE=1\n"), std::string::npos) << *log;
-    EXPECT_NE(log->find("SAID_TWO=a,b:2\n"), std::string::npos) << *log;
-    EXPECT_EQ(log->find("by the agent"), std::string::npos) << *log;
+    const auto log = must(files::read(spool::rank_log(spool::attempt_dir(spool_, 7), rank)));
+    EXPECT_NE(log.find("SAID_ONE=1\n"), std::string::npos) << log;
+    EXPECT_NE(log.find("SAID_TWO=a,b:2\n"), std::string::npos) << log;
+    EXPECT_EQ(log.find("by the agent"), std::string::npos) << log;
   }
 }
 
@@ -191,13 +190,12 @@ TEST_P(Outcomes, HugeLogKeepsHeadAndTailWithinItsLimit) {
   wanted.log_limit_bytes = 1 << 20;
   run_one(wanted);
   EXPECT_EQ(end_of(7).cause, EndCause::kDone);
-  const auto log = files::read(spool::rank_log(spool::attempt_dir(spool_, 7), 0));
-  ASSERT_TRUE(log);
-  EXPECT_LE(log->size(), (1u << 20) + 200);
-  EXPECT_EQ(log->find("rank 0 enters init"), 0u);
-  EXPECT_NE(log->find("bytes of this log were cut here"), std::string::npos);
-  EXPECT_NE(log->find("the last line\n"), std::string::npos);
-  EXPECT_EQ(log->find('\0'), std::string::npos);
+  const auto log = must(files::read(spool::rank_log(spool::attempt_dir(spool_, 7), 0)));
+  EXPECT_LE(log.size(), (1u << 20) + 200);
+  EXPECT_EQ(log.find("rank 0 enters init"), 0u);
+  EXPECT_NE(log.find("bytes of this log were cut here"), std::string::npos);
+  EXPECT_NE(log.find("the last line\n"), std::string::npos);
+  EXPECT_EQ(log.find('\0'), std::string::npos);
 }
 
 }  // namespace

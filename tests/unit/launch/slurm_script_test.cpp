@@ -12,6 +12,7 @@
 #include "orchestrator/launch/slurm/orchestrator_script.h"
 #include "schema/agent_call.h"
 #include "schema/spool.h"
+#include "tests/support/must.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
@@ -54,9 +55,8 @@ void expect_golden(const std::string& name, std::string text) {
   if (std::getenv("SWEEP_UPDATE_GOLDEN") != nullptr) {
     ASSERT_TRUE(files::write_atomically(path, text));
   }
-  const auto golden = files::read(path);
-  ASSERT_TRUE(golden) << golden.error().message;
-  EXPECT_EQ(text, *golden) << path;
+  const auto golden = must(files::read(path));
+  EXPECT_EQ(text, golden) << path;
 }
 
 TEST(SlurmScript, Plain) {
@@ -101,9 +101,8 @@ TEST(SlurmScript, RanksGoIntoTheContainerAndTheAgentStaysOutside) {
 TEST(SlurmScript, NoValueEscapesItsWord) {
   EXPECT_EQ(shell_word("/a/b-c_1.2"), "/a/b-c_1.2");
   for (const std::string text : {"", "a b", "$(touch /tmp/x)", "it's", "`id`", "a\nb", "\\", "-n;|&<>*?~#"}) {
-    const auto said = capture("/bin/sh", {"-c", "printf %s " + shell_word(text)});
-    ASSERT_TRUE(said) << said.error().message;
-    EXPECT_EQ(*said, text);
+    const auto said = must(capture("/bin/sh", {"-c", "printf %s " + shell_word(text)}));
+    EXPECT_EQ(said, text);
   }
 }
 
@@ -170,9 +169,8 @@ TEST_F(RunScript, EveryPathReachesTheAgentAsItIs) {
                               {{"account", name}},
                               home_ / name / "r.db.log",
                               {programs.agent.string(), "resume", name, "--db", home_ / name / "r.db"}};
-    const auto script = orchestrator_script(job);
-    ASSERT_TRUE(script) << script.error().message;
-    EXPECT_EQ(run(*script), job.words) << name;
+    const auto script = must(orchestrator_script(job));
+    EXPECT_EQ(run(script), job.words) << name;
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tests/support/must.h"
+
 namespace sweep::launch {
 namespace {
 
@@ -50,14 +52,13 @@ TEST(SlurmState, SacctAndScontrol) {
   ASSERT_EQ(old.size(), 2u);
   EXPECT_EQ(meaning_of(old[0].state).blame, Blame::kExternal);
   EXPECT_EQ(meaning_of(old[1].state).blame, Blame::kMachine);
-  const auto one = read_scontrol(
+  const auto one = must(read_scontrol(
       "JobId=17 JobName=sweep-a0001-0badcafe UserId=root(0) JobState=NODE_FAIL Reason=NodeDown "
       "Dependency=(null) "
-      "SubmitTime=2026-11-21T10:00:00 EligibleTime=2026-11-21T10:00:00 NodeList=n[1-2] BatchHost=n1 \n");
-  ASSERT_TRUE(one);
-  EXPECT_EQ(one->id, 17);
-  EXPECT_EQ(one->state, "NODE_FAIL");
-  EXPECT_EQ(one->nodes, "n[1-2]");
+      "SubmitTime=2026-11-21T10:00:00 EligibleTime=2026-11-21T10:00:00 NodeList=n[1-2] BatchHost=n1 \n"));
+  EXPECT_EQ(one.id, 17);
+  EXPECT_EQ(one.state, "NODE_FAIL");
+  EXPECT_EQ(one.nodes, "n[1-2]");
 }
 
 struct Expectation {

@@ -15,6 +15,7 @@
 #include "orchestrator/launch/ssh/banner_skipper.h"
 #include "orchestrator/launch/ssh/ssh_leftovers.h"
 #include "schema/spool.h"
+#include "tests/support/must.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
@@ -101,10 +102,9 @@ class SshTest : public ::testing::Test {
 TEST_F(SshTest, AnAllocationIsLostByTheHostThatCannotBeReached) {
   begin({"here", "dead", "there"});
   ASSERT_TRUE(request(2));
-  const auto busy = launcher_->room("cpu", {});
-  ASSERT_TRUE(busy);
-  EXPECT_EQ(busy->now, 1);
-  EXPECT_EQ(busy->ever, 3);
+  const auto busy = must(launcher_->room("cpu", {}));
+  EXPECT_EQ(busy.now, 1);
+  EXPECT_EQ(busy.ever, 3);
   ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
   EXPECT_TRUE(ended_->lost);
   EXPECT_EQ(ended_->host, "dead");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "orchestrator/run/acquisition.h"
+#include "tests/support/must.h"
 
 namespace sweep::run {
 namespace {
@@ -33,30 +34,28 @@ TEST(Dispatch, AnAttemptCarriesTheSettingsOfTheRun) {
   settings.hang_seconds = 7, settings.trial_seconds = 70;
   settings.checkpoint_folder = "/scratch";
   settings.usd_per_node_hour = {{"h100", 20}, {"cpu", 1}};
-  const auto attempt = attempt_for(entry, settings, 3);
-  ASSERT_TRUE(attempt);
-  EXPECT_EQ(attempt->trial_id, "t");
-  EXPECT_EQ(attempt->start, RankStart::kExec);
-  EXPECT_EQ(attempt->deadlines.step_s, 7);
-  EXPECT_EQ(attempt->deadlines.startup_s, 7);
-  EXPECT_EQ(attempt->deadlines.around_s, 7);
-  EXPECT_EQ(attempt->checkpoint_folder, "/scratch");
-  EXPECT_EQ(attempt->deadlines.total_s, 70);
-  EXPECT_EQ(attempt->predicted_s, 30) << "trials take three times as long as predicted";
-  EXPECT_EQ(attempt->usd_per_node_hour, 20);
-  EXPECT_TRUE(attempt->rehearsed_ranks.empty());
+  const auto attempt = must(attempt_for(entry, settings, 3));
+  EXPECT_EQ(attempt.trial_id, "t");
+  EXPECT_EQ(attempt.start, RankStart::kExec);
+  EXPECT_EQ(attempt.deadlines.step_s, 7);
+  EXPECT_EQ(attempt.deadlines.startup_s, 7);
+  EXPECT_EQ(attempt.deadlines.around_s, 7);
+  EXPECT_EQ(attempt.checkpoint_folder, "/scratch");
+  EXPECT_EQ(attempt.deadlines.total_s, 70);
+  EXPECT_EQ(attempt.predicted_s, 30) << "trials take three times as long as predicted";
+  EXPECT_EQ(attempt.usd_per_node_hour, 20);
+  EXPECT_TRUE(attempt.rehearsed_ranks.empty());
 }
 
 TEST(Dispatch, WhatComesBeforeTheFirstStepMayHaveADeadlineOfItsOwn) {
   PlanEntry entry;
   Settings settings;
   settings.hang_seconds = 7, settings.start_seconds = 300;
-  const auto attempt = attempt_for(entry, settings, 1);
-  ASSERT_TRUE(attempt);
-  EXPECT_EQ(attempt->deadlines.startup_s, 300);
-  EXPECT_EQ(attempt->deadlines.first_step_s, 300);
-  EXPECT_GT(attempt->deadlines.total_s, 600) << "a long start is no timeout";
-  EXPECT_EQ(attempt->deadlines.step_s, 7);
+  const auto attempt = must(attempt_for(entry, settings, 1));
+  EXPECT_EQ(attempt.deadlines.startup_s, 300);
+  EXPECT_EQ(attempt.deadlines.first_step_s, 300);
+  EXPECT_GT(attempt.deadlines.total_s, 600) << "a long start is no timeout";
+  EXPECT_EQ(attempt.deadlines.step_s, 7);
 }
 
 TEST(Acquisition, TellsWhichTrialsHaveTooFewHosts) {
@@ -74,9 +73,8 @@ TEST(Acquisition, AnAllocationOfThisMachineTakesEveryTrial) {
   Settings settings;
   EXPECT_FALSE(fit_of(held, settings));
   settings.allocate_per_shape = true;
-  const auto fit = fit_of(held, settings);
-  ASSERT_TRUE(fit);
-  EXPECT_EQ(std::tuple(fit->nodes, fit->hardware, fit->gpus_per_node), std::tuple(2, "h100", 8));
+  const auto fit = must(fit_of(held, settings));
+  EXPECT_EQ(std::tuple(fit.nodes, fit.hardware, fit.gpus_per_node), std::tuple(2, "h100", 8));
 }
 
 }  // namespace

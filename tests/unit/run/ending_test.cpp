@@ -1,6 +1,7 @@
 // Allocations that the run loop ends itself: stops that grow stronger, and requests that nobody needs any more.
 #include <csignal>
 
+#include "tests/support/must.h"
 #include "tests/unit/run/sweep_runner_fixture.h"
 
 namespace sweep::run {
@@ -77,9 +78,8 @@ TEST_F(EndingTest, AnAllocationThatIsGivenBackIsNotLost) {
   EXPECT_EQ(events(EventKind::kAllocationReleased).size(), 1u);
   EXPECT_TRUE(events(EventKind::kAllocationLost).empty()) << events(EventKind::kAllocationLost).front();
   const auto reasons =
-      store_->query("SELECT end_reason FROM allocation WHERE id = '" + requests_[1].id + "'");
-  ASSERT_TRUE(reasons) << reasons.error().message;
-  EXPECT_EQ(std::get<std::string>(reasons->rows.at(0).at(0)), "given back before it started");
+      must(store_->query("SELECT end_reason FROM allocation WHERE id = '" + requests_[1].id + "'"));
+  EXPECT_EQ(std::get<std::string>(reasons.rows.at(0).at(0)), "given back before it started");
 }
 
 }  // namespace

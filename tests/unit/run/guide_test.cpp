@@ -1,5 +1,6 @@
 // The run loop with a strategy: which trials it runs, which it rules out, and that it goes on where an
 // earlier run ended.
+#include "tests/support/must.h"
 #include "tests/unit/run/sweep_runner_fixture.h"
 
 namespace sweep::run {
@@ -324,9 +325,8 @@ TEST_F(GuideTest, TrialsThatNeedMoreNodesThanTheRunMayHoldStayPendingAndStopNoSe
   store_plan(entries);
   Bounds bounds;
   bounds.max_nodes = 2;
-  const auto end = run_by_shape(fine, bounds);
-  ASSERT_TRUE(end) << end.error().message;
-  EXPECT_EQ(end->end, End::kBroken);
+  const auto end = must(run_by_shape(fine, bounds));
+  EXPECT_EQ(end.end, End::kBroken);
   EXPECT_EQ(count(Outcome::kOk), 3);
   EXPECT_EQ(ruled_out_by("search"), 1);
   EXPECT_EQ(store_->progress(sweep_)->pending, 4);

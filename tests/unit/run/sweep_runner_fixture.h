@@ -10,6 +10,7 @@
 #include "orchestrator/run/run_sweep.h"
 #include "schema/codec.h"
 #include "tests/support/fake_launcher.h"
+#include "tests/support/must.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::run {
@@ -36,9 +37,8 @@ class SweepRunnerTest : public ::testing::Test {
     store::SweepRow row;
     row.name = "test";
     row.options.retries_crash = 1, row.options.retries_infra = 3;
-    const auto sweep = store_->ensure_sweep(row);
-    ASSERT_TRUE(sweep) << sweep.error().message;
-    sweep_ = sweep->id;
+    const auto sweep = must(store_->ensure_sweep(row));
+    sweep_ = sweep.id;
     const auto holder = store_->take_lease(sweep_);
     ASSERT_TRUE(holder && !*holder);
   }

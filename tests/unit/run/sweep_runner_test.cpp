@@ -3,6 +3,7 @@
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/run/recovery.h"
 #include "schema/spool.h"
+#include "tests/support/must.h"
 #include "tests/unit/run/sweep_runner_fixture.h"
 
 namespace sweep::run {
@@ -185,9 +186,8 @@ TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunCountsUntilItsLastMessage) {
   settings_.launcher = "fake";
   const auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
-  const auto held = store_->gpu_seconds(sweep_);
-  ASSERT_TRUE(held);
-  EXPECT_NEAR(held->ended, 8 * 3600, 600) << "not until the next run began";
+  const auto held = must(store_->gpu_seconds(sweep_));
+  EXPECT_NEAR(held.ended, 8 * 3600, 600) << "not until the next run began";
 }
 
 TEST_F(SweepRunnerTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending) {
@@ -260,10 +260,9 @@ TEST_F(SweepRunnerTest, APreemptedTrialUsesNoRetry) {
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone);
   EXPECT_EQ(count(Outcome::kOk), 1);
-  const auto table = store_->query("SELECT outcome FROM result ORDER BY attempt");
-  ASSERT_TRUE(table);
-  ASSERT_EQ(table->rows.size(), 3u);
-  EXPECT_EQ(std::get<i64>(table->rows[0][0]), static_cast<i64>(Outcome::kCancelled));
+  const auto table = must(store_->query("SELECT outcome FROM result ORDER BY attempt"));
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(std::get<i64>(table.rows[0][0]), static_cast<i64>(Outcome::kCancelled));
 }
 
 TEST_F(SweepRunnerTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate) {
@@ -298,16 +297,15 @@ TEST_F(SweepRunnerTest, AllocationsWhoseTimeIsUpWithoutAResultOpenTheCircuitBrea
 
 TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
   plan(3);
-  const auto row = store_->create_allocation(sweep_, "fake", dir_ / "spool");
-  ASSERT_TRUE(row);
-  std::filesystem::create_directories(row->spool);
+  const auto row = must(store_->create_allocation(sweep_, "fake", dir_ / "spool"));
+  std::filesystem::create_directories(row.spool);
   Attempt under_way;
   under_way.trial = store_->plan(sweep_)->at(0).trial;
   under_way.trial_id = store_->plan(sweep_)->at(0).id;
   under_way.measure.warmup_steps = 1, under_way.measure.steps = 2;
   ASSERT_TRUE(
-      store_->begin_attempt(sweep_, row->id, under_way));  // committed, never posted: the crash came between
-  adoptable_[row->id].seconds = 600;
+      store_->begin_attempt(sweep_, row.id, under_way));  // committed, never posted: the crash came between
+  adoptable_[row.id].seconds = 600;
   const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(count(Outcome::kOk), 3);
@@ -317,11 +315,10 @@ TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunIsAdoptedWithWhatRanInIt) {
 
 TEST_F(SweepRunnerTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) {
   plan(1);
-  const auto row = store_->create_allocation(sweep_, "slurm", dir_ / "spool");
-  ASSERT_TRUE(row);
+  const auto row = must(store_->create_allocation(sweep_, "slurm", dir_ / "spool"));
   launch::AllocationRequest request;
-  request.id = row->id, request.spool = row->spool;
-  std::filesystem::create_directories(row->spool);
+  request.id = row.id, request.spool = row.spool;
+  std::filesystem::create_directories(row.spool);
   ASSERT_TRUE(launch::keep_record(request, "slurm", nlohmann::json::object()));
   const auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_FALSE(end);
@@ -329,7 +326,7 @@ TEST_F(SweepRunnerTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) 
   EXPECT_NE(end.error().message.find("sweep clean"), std::string::npos) << end.error().message;
   EXPECT_EQ(store_->open_allocations(sweep_)->size(), 1u);
 
-  launch::drop_record(row->spool);  // `sweep clean --yes` does so once it is over
+  launch::drop_record(row.spool);  // `sweep clean --yes` does so once it is over
   const auto again = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(count(Outcome::kOk), 1);
@@ -337,23 +334,22 @@ TEST_F(SweepRunnerTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) 
 
 TEST_F(SweepRunnerTest, IngestLeavesAnAllocationOpenThatMayLiveOn) {
   plan(1);
-  const auto row = store_->create_allocation(sweep_, "ssh", dir_ / "spool");
-  ASSERT_TRUE(row);
+  const auto row = must(store_->create_allocation(sweep_, "ssh", dir_ / "spool"));
   launch::AllocationRequest request;
-  request.id = row->id, request.spool = row->spool;
-  std::filesystem::create_directories(row->spool);
+  request.id = row.id, request.spool = row.spool;
+  std::filesystem::create_directories(row.spool);
   ASSERT_TRUE(launch::keep_record(request, "ssh", nlohmann::json::object()));
   Attempt under_way;
   under_way.trial = store_->plan(sweep_)->at(0).trial;
   under_way.trial_id = store_->plan(sweep_)->at(0).id;
-  ASSERT_TRUE(store_->begin_attempt(sweep_, row->id, under_way));
+  ASSERT_TRUE(store_->begin_attempt(sweep_, row.id, under_way));
   ASSERT_TRUE(recover(*store_, sweep_, observer_, {.leave = true}));
   EXPECT_EQ(store_->open_allocations(sweep_)->size(), 1u);
-  EXPECT_EQ(store_->unfinished_attempts(row->id)->size(), 1u) << "it may run there right now";
-  launch::drop_record(row->spool);
+  EXPECT_EQ(store_->unfinished_attempts(row.id)->size(), 1u) << "it may run there right now";
+  launch::drop_record(row.spool);
   ASSERT_TRUE(recover(*store_, sweep_, observer_, {.leave = true}));
   EXPECT_TRUE(store_->open_allocations(sweep_)->empty());
-  EXPECT_TRUE(store_->unfinished_attempts(row->id)->empty());
+  EXPECT_TRUE(store_->unfinished_attempts(row.id)->empty());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "bench_kernels/shape/nonnegative_fit.h"
+#include "tests/support/must.h"
 
 namespace sweep::shape {
 namespace {
@@ -95,16 +96,15 @@ TEST(HardwareProfile, ReadsWhatItWrites) {
   p.copies = {{1 << 20, 1e-4}, {1 << 26, 1e-2}};
   p.launch_s = 1e-6;
   p.collectives = {row("send", 2, 4096, 2e-5)};
-  const auto read = hardware_profile_from_json(to_json(p));
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->name, "lab");
-  EXPECT_EQ(read->hosts, "n1, n2");
-  EXPECT_EQ(read->threads, 2);
-  EXPECT_EQ(read->matmul, p.matmul);
-  EXPECT_EQ(read->copies, p.copies);
-  EXPECT_EQ(read->collectives, p.collectives);
-  EXPECT_DOUBLE_EQ(read->copy_bandwidth, (1 << 26) / 1e-2);
-  EXPECT_EQ(read->links.size(), 1u);
+  const auto read = must(hardware_profile_from_json(to_json(p)));
+  EXPECT_EQ(read.name, "lab");
+  EXPECT_EQ(read.hosts, "n1, n2");
+  EXPECT_EQ(read.threads, 2);
+  EXPECT_EQ(read.matmul, p.matmul);
+  EXPECT_EQ(read.copies, p.copies);
+  EXPECT_EQ(read.collectives, p.collectives);
+  EXPECT_DOUBLE_EQ(read.copy_bandwidth, (1 << 26) / 1e-2);
+  EXPECT_EQ(read.links.size(), 1u);
 }
 
 TEST(HardwareProfile, RefusesWhatCannotBe) {
