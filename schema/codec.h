@@ -69,9 +69,9 @@ std::string record_to_text(const JsonRecord&, const void* record);
 Expected<void> record_from_text(const JsonRecord&, std::string_view text, void* record);
 
 // The JSON of every record (schema/records.def). Samples are columns: one array per member of StepSample, all
-// of one length.
+// of one length. The result is nlohmann::json, which is complete only where this is called.
 template <Recorded T>
-nlohmann::json to_json(const T& record) {
+auto to_json(const T& record) {
   return record_to_json(json_record(Of<T>()), &record);
 }
 template <Recorded T>

@@ -99,8 +99,6 @@ struct JsonType {
   bool is_optional;
   std::span<const std::string_view> words;  // of an axis that takes one of a list
 };
-template <class T>
-extern const JsonType kJsonType;
 
 // Reads members of one JSON object; the first fault is kept and later reads do nothing.
 class Reader {
@@ -108,9 +106,7 @@ class Reader {
   Reader(const json& object, std::string_view what);
 
   template <class T>
-  Reader& get(std::string_view key, T& out) {
-    return get(key, &out, kJsonType<T>, false);
-  }
+  Reader& get(std::string_view key, T& out);
   Reader& get(std::string_view key, void* out, const JsonType&, bool needed);
 
   Expected<void> done() const;
@@ -248,5 +244,10 @@ inline constexpr JsonType kJsonType = {
     IsOptional<T>::value,
     words_of<T>(),
 };
+
+template <class T>
+Reader& Reader::get(std::string_view key, T& out) {
+  return get(key, &out, kJsonType<T>, false);
+}
 
 }  // namespace sweep::fields
