@@ -30,15 +30,8 @@ nlohmann::json to_json(const MeasurePlan&);
 nlohmann::json to_json(const Deadlines&);
 nlohmann::json to_json(const Attempt&);
 
-// The JSON of every record (schema/records.def). Samples are columns: one array per member of StepSample, all
-// of one length.
-template <Recorded T>
-nlohmann::json to_json(const T&);
-
 // from_json<T>: T is one of the types above.
 template <class T>
-Expected<T> from_json(const nlohmann::json&);
-template <Recorded T>
 Expected<T> from_json(const nlohmann::json&);
 template <>
 Expected<RopeScaling> from_json<RopeScaling>(const nlohmann::json&);
@@ -59,11 +52,45 @@ Expected<Attempt> from_json<Attempt>(const nlohmann::json&);
 template <>
 Expected<CommandSpec> from_json<CommandSpec>(const nlohmann::json&);
 
+// The fields of a record as the codec has them: one table for each, and one reader and writer for all.
+struct JsonRecord;
+#define RECORD(Name, words) const JsonRecord& json_record(Of<Name>);
+#define RECORD_OF(Name, Base, words) RECORD(Name, words)
+#define FIELD(type, member, value, place)
+#define RECORD_END(Name)
+#include "schema/records.def"
+#undef RECORD
+#undef RECORD_OF
+#undef FIELD
+#undef RECORD_END
+nlohmann::json record_to_json(const JsonRecord&, const void* record);
+Expected<void> record_from_json(const JsonRecord&, const nlohmann::json&, void* record);
+std::string record_to_text(const JsonRecord&, const void* record);
+Expected<void> record_from_text(const JsonRecord&, std::string_view text, void* record);
+
+// The JSON of every record (schema/records.def). Samples are columns: one array per member of StepSample, all
+// of one length. The result is nlohmann::json, which is complete only where this is called.
+template <Recorded T>
+auto to_json(const T& record) {
+  return record_to_json(json_record(Of<T>()), &record);
+}
+template <Recorded T>
+Expected<T> from_json(const nlohmann::json& j) {
+  T record;
+  SWEEP_TRY(record_from_json(json_record(Of<T>()), j, &record));
+  return record;
+}
 // The text in which a database keeps a record, and in which another process says it.
 template <Recorded T>
-std::string to_text(const T& record);
+std::string to_text(const T& record) {
+  return record_to_text(json_record(Of<T>()), &record);
+}
 template <Recorded T>
-Expected<T> from_text(std::string_view text);
+Expected<T> from_text(std::string_view text) {
+  T record;
+  SWEEP_TRY(record_from_text(json_record(Of<T>()), text, &record));
+  return record;
+}
 
 // The configuration a trial id hashes: the model's dimensions and every axis that differs from its frozen
 // default, keys sorted, numbers in shortest form. Label, order of keys and spelt-out defaults leave it

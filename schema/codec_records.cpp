@@ -1,52 +1,110 @@
 // JSON of all records of the table.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "schema/json_fields.h"
 
 namespace sweep {
 
+using fields::JsonType;
+using fields::kJsonType;
 using fields::Reader;
 using fields::value;
 using nlohmann::json;
 
+struct JsonRecord {
+  struct Field {
+    const char* key;
+    const JsonType* type;
+    void* (*in)(void* record);  // the address of the member
+    bool only_given, is_needed;
+  };
+  std::string_view what;  // the name in errors
+  std::span<const Field> fields;
+  // The record whose fields it has too, and its address in one; null: none.
+  const JsonRecord& (*base)() = nullptr;
+  void* (*base_in)(void* record) = nullptr;
+};
+
 namespace {
 
-const StepSample kNoSample;  // stands for the list of fields
+using JsonField = JsonRecord::Field;
 
-template <class T>
-bool is_absent(const T& member) {
-  if constexpr (fields::IsOptional<T>::value)
-    return !member;
-  else
-    return false;
+template <class Record, class T, T Record::*kMember>
+constexpr JsonField json_field(const char* member, const FieldPlace& place) {
+  return {place.key ? place.key : member, &kJsonType<T>,
+          [](void* record) -> void* { return &(static_cast<Record*>(record)->*kMember); }, place.only_given,
+          place.is_needed};
 }
 
-template <class T>
-bool has_no_content(const T& member) {
-  if constexpr (std::equality_comparable<T>)
-    return member == T();
-  else
-    return false;
+template <class Record, class Base>
+constexpr JsonRecord record_of(std::span<const JsonField> fields) {
+  JsonRecord out{kRecordWords<Record>, fields};
+  if constexpr (!std::is_same_v<Base, NoRecord>) {
+    out.base = []() -> const JsonRecord& { return json_record(Of<Base>()); };
+    out.base_in = [](void* record) -> void* { return static_cast<Base*>(static_cast<Record*>(record)); };
+  }
+  return out;
 }
 
 // Leaves out absent members: a reader takes the default, which is absent.
-template <class T>
-json write(const T& object) {
-  json j = json::object();
-  for_each_field(object, [&](const auto& field, const auto& member) {
-    if (!is_absent(member) && !(field.only_given && has_no_content(member))) j[field.key] = value(member);
-  });
-  return j;
+void write(const JsonRecord& of, void* record, json& out) {
+  if (of.base) write(of.base(), of.base_in(record), out);
+  for (const JsonField& field : of.fields) {
+    const void* member = field.in(record);
+    const bool may_lack = field.type->is_optional || field.only_given;
+    if (!may_lack || !field.type->has_no_content(member)) out[field.key] = field.type->write(member);
+  }
 }
 
-template <class T>
-Expected<T> read(const json& j, std::string_view what) {
-  T object;
-  Reader in(j, what);
-  for_each_field(object,
-                 [&](const auto& field, auto& member) { in.get(field.key, member, field.is_needed); });
-  return in.done(std::move(object));
+void read(const JsonRecord& of, void* record, Reader& in) {
+  if (of.base) read(of.base(), of.base_in(record), in);
+  for (const JsonField& field : of.fields) in.get(field.key, field.in(record), *field.type, field.is_needed);
 }
 
 }  // namespace
+
+#define RECORD_OF(Name, Base, words)        \
+  const JsonRecord& json_record(Of<Name>) { \
+    using namespace field_places;           \
+    using Record = Name;                    \
+    using Above = Base;                     \
+    static constexpr JsonField kJsonFields[] = {
+#define RECORD(Name, words) RECORD_OF(Name, NoRecord, words)
+#define FIELD(type, member, value, place) \
+  json_field<Record, decltype(Record::member), &Record::member>(#member, place),
+#define RECORD_END(Name)                                                       \
+  }                                                                            \
+  ;                                                                            \
+  static constexpr JsonRecord kRecord = record_of<Record, Above>(kJsonFields); \
+  return kRecord;                                                              \
+  }
+#include "schema/records.def"
+#undef RECORD
+#undef RECORD_OF
+#undef FIELD
+#undef RECORD_END
+
+json record_to_json(const JsonRecord& of, const void* record) {
+  json out = json::object();
+  write(of, const_cast<void*>(record), out);  // members are only read
+  return out;
+}
+
+Expected<void> record_from_json(const JsonRecord& of, const json& j, void* record) {
+  Reader in(j, of.what);
+  read(of, record, in);
+  return in.done();
+}
+
+std::string record_to_text(const JsonRecord& of, const void* record) {
+  return dump(record_to_json(of, record));
+}
+
+Expected<void> record_from_text(const JsonRecord& of, std::string_view text, void* record) {
+  SWEEP_GET(const json j, parse_json(text));
+  return record_from_json(of, j, record);
+}
 
 json to_json(const Metrics& m) {
   json j = json::object();
@@ -60,92 +118,74 @@ template <>
 Expected<Metrics> from_json<Metrics>(const json& j) {
   Metrics m;
   Reader in(j, "metrics");
-  for_each_metric(
-      m, [&](const FieldInfo& info, auto& member) { in.get(std::string(info.key).c_str(), member); });
+  for_each_metric(m, [&](const FieldInfo& info, auto& member) { in.get(info.key, member); });
   return in.done(std::move(m));
 }
 
 namespace fields {
 
+Reader::Reader(const json& object, std::string_view what) : object_(object), what_(what) {
+  if (!object.is_object())
+    error_ = fmt::format("{}: an object is expected, found {}", what, object.type_name());
+}
+
+Reader& Reader::get(std::string_view key, void* out, const JsonType& type, bool needed) {
+  if (error_) return *this;
+  const auto it = object_.find(key);
+  if (it == object_.end() && needed) error_ = fmt::format("{}: '{}' is missing", what_, key);
+  if (it == object_.end()) return *this;
+  std::string inner;
+  if (!type.read(*it, out, &inner))
+    error_ =
+        fmt::format("{}: '{}' {}: {}", what_, key,
+                    type.words.empty() ? "has the wrong type or is out of range"
+                                       : fmt::format("takes one of {}, not", fmt::join(type.words, ", ")),
+                    inner.empty() ? dump(*it).substr(0, 80) : inner);
+  return *this;
+}
+
+Expected<void> Reader::done() const {
+  if (error_) return fail(*error_);
+  return {};
+}
+
 json columns(const std::vector<StepSample>& samples) {
-  struct Column {
-    const char* key;
-    json::array_t values;
-    bool known;  // true if any sample has it
-  };
-  std::vector<Column> lists;
-  for_each_field(kNoSample, [&](const auto& field, const auto& none) {
-    lists.push_back({field.key, {}, !is_absent(none)});
-  });
-  for (Column& column : lists) column.values.reserve(samples.size());
-  for (const StepSample& sample : samples) {
-    auto list = lists.begin();
-    for_each_field(sample, [&](const auto&, const auto& member) {
-      list->known |= !is_absent(member);
-      (list++)->values.push_back(value(member));
-    });
-  }
   json out = json::object();
-  for (Column& column : lists)
-    if (column.known) out[column.key] = std::move(column.values);
+  for (const JsonField& field : json_record(Of<StepSample>()).fields) {
+    bool known = !field.type->is_optional;  // or any sample has it
+    json::array_t column;
+    column.reserve(samples.size());
+    for (const StepSample& sample : samples) {
+      const void* member = field.in(const_cast<StepSample*>(&sample));
+      known = known || !field.type->has_no_content(member);
+      column.push_back(field.type->write(member));
+    }
+    if (known) out[field.key] = std::move(column);
+  }
   return out;
 }
 
 bool read_columns(const json& j, std::vector<StepSample>& out) {
   out.clear();
   if (!j.is_object()) return false;
-  std::vector<const json::array_t*> lists;  // nullptr: the column is absent, its member takes the default
+  const auto fields = json_record(Of<StepSample>()).fields;
   std::optional<std::size_t> length;
-  bool sound = true;
-  for_each_field(kNoSample, [&](const auto& field, const auto&) {
-    const auto it = j.find(field.key);
-    const auto* list = it == j.end() ? nullptr : it->template get_ptr<const json::array_t*>();
-    lists.push_back(list);
-    if (it == j.end()) return;
-    if (list && !length) length = list->size();
-    sound = sound && list && list->size() == *length;
-  });
-  if (!sound || length.value_or(0) > kMostSamples) return false;
-  out.resize(length.value_or(0));
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    auto list = lists.begin();
-    for_each_field(out[i], [&](const auto&, auto& member) {
-      if (const auto* column = *list++) sound = sound && Reader::read((*column)[i], member);
-    });
+  for (const JsonField& field : fields) {
+    const auto column = j.find(field.key);
+    if (column == j.end()) continue;
+    if (!column->is_array() || column->size() != length.value_or(column->size())) return false;
+    length = column->size();
   }
-  return sound;
+  if (length.value_or(0) > kMostSamples) return false;
+  out.resize(length.value_or(0));
+  for (const JsonField& field : fields) {
+    const auto column = j.find(field.key);
+    if (column == j.end()) continue;  // the member takes the default
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (!field.type->read((*column)[i], field.in(&out[i]), nullptr)) return false;
+  }
+  return true;
 }
 
 }  // namespace fields
-
-template <Recorded T>
-json to_json(const T& record) {
-  return write(record);
-}
-template <Recorded T>
-std::string to_text(const T& record) {
-  return dump(write(record));
-}
-template <Recorded T>
-Expected<T> from_text(std::string_view text) {
-  return parse_json(text).and_then([](const json& j) { return from_json<T>(j); });
-}
-template <Recorded T>
-Expected<T> from_json(const json& j) {
-  return read<T>(j, kRecordWords<T>);
-}
-#define RECORD(Name, words)                             \
-  template json to_json(const Name&);                   \
-  template Expected<Name> from_json<Name>(const json&); \
-  template std::string to_text(const Name&);            \
-  template Expected<Name> from_text<Name>(std::string_view);
-#define RECORD_OF(Name, Base, words) RECORD(Name, words)
-#define FIELD(type, member, value, place)
-#define RECORD_END(Name)
-#include "schema/records.def"
-#undef RECORD
-#undef RECORD_OF
-#undef FIELD
-#undef RECORD_END
-
 }  // namespace sweep

@@ -107,9 +107,7 @@ Expected<Trial> from_json<Trial>(const json& j) {
   Trial t;
   Reader in(j, "trial");
   in.get("model", t.model).get("spec", t.spec).get("labels", t.labels);
-  for_each_axis(t, [&](const FieldInfo& info, const auto&, auto& member) {
-    in.get(std::string(info.key).c_str(), member);
-  });
+  for_each_axis(t, [&](const FieldInfo& info, const auto&, auto& member) { in.get(info.key, member); });
   return in.done(std::move(t));
 }
 

@@ -51,92 +51,78 @@ bool known(const ResultRow& row, std::string_view axis) {
   return axis == "workload" || axis == "program" || knows_axis(row.trial.labels, axis);
 }
 
-Column identity(std::string_view key, std::string_view type, std::string_view sentence,
-                Value (*get)(const ResultRow&)) {
-  return {key, type, "", sentence, Role::kIdentity, get, {}};
-}
-
 // A command's text is no parameter that tables and heatmaps compare: the axes in it have columns of their
 // own.
 constexpr Role role_of(std::string_view key) {
   return key == "program" ? Role::kIdentity : Role::kAxis;
 }
 
-void add_axes(std::vector<Column>& out) {
-  out.push_back({"model",
-                 "text",
-                 "",
-                 "catalogue name of the model, or the name of its folder",
-                 Role::kAxis,
-                 [](const ResultRow& r) { return Value{r.trial.model}; },
-                 {}});
-#define AXIS(type, key, def, domain, unit, title, sentence)                                               \
-  {                                                                                                       \
-    static const type default_value = def;                                                                \
-    out.push_back({#key, #type, unit, sentence, role_of(#key),                                            \
-                   [](const ResultRow& r) {                                                               \
-                     return known(r, #key) ? axis_value<zero_is_unresolved(#key)>(r.trial.key) : Value{}; \
-                   },                                                                                     \
-                   value_of(default_value), Better::kNone, title});                                       \
-  }
-#define CHOICE(Enum, key, def, unit, title, sentence, ...)                                            \
-  out.push_back({#key, "text", unit, sentence, Role::kAxis,                                           \
-                 [](const ResultRow& r) { return known(r, #key) ? value_of(r.trial.key) : Value{}; }, \
-                 value_of(Enum::def), Better::kNone, title});
+// A column as the table states it; its default is what a trial has of which nothing is said.
+struct Row {
+  std::string_view key, type, unit, sentence;
+  Value (*get)(const ResultRow&);
+  Role role = Role::kIdentity;
+  Better better = Better::kNone;
+  std::string_view title = {};
+  bool has_default = false;
+};
+
+constexpr Row kRows[] = {
+    {"sweep", "text", "", "name of the sweep", [](const ResultRow& r) { return Value{r.sweep}; }},
+    {"trial", "text", "", "id of the trial: a hash of its canonical configuration",
+     [](const ResultRow& r) { return Value{r.trial_id}; }},
+    {"rehearsed", "flag", "",
+     "whether it ran on phantom GPUs (docs/rehearsal.md): times are modelled, not measured",
+     [](const ResultRow& r) { return Value{i64{is_rehearsal(r.sweep)}}; }},
+    {"model", "text", "", "catalogue name of the model, or the name of its folder",
+     [](const ResultRow& r) { return Value{r.trial.model}; }, Role::kAxis},
+#define AXIS(type, key, def, domain, unit, title, sentence)                               \
+  {#key,                                                                                  \
+   #type,                                                                                 \
+   unit,                                                                                  \
+   sentence,                                                                              \
+   [](const ResultRow& r) {                                                               \
+     return known(r, #key) ? axis_value<zero_is_unresolved(#key)>(r.trial.key) : Value{}; \
+   },                                                                                     \
+   role_of(#key),                                                                         \
+   Better::kNone,                                                                         \
+   title,                                                                                 \
+   true},
+#define CHOICE(Enum, key, def, unit, title, sentence, ...) AXIS(text, key, def, , unit, title, sentence)
 #include "schema/fields.def"
 #undef CHOICE
 #undef AXIS
-}
-
-void add_metrics(std::vector<Column>& out) {
-#define METRIC(type, key, unit, better, title, sentence)                     \
-  out.push_back({#key,                                                       \
-                 #type,                                                      \
-                 unit,                                                       \
-                 sentence,                                                   \
-                 Role::kMetric,                                              \
-                 [](const ResultRow& r) { return value_of(r.metrics.key); }, \
-                 {},                                                         \
-                 Better::better,                                             \
-                 title});
+    {"labels", "text", "", "axes of the grid's `derive:` section, as a JSON object",
+     [](const ResultRow& r) { return text_or_null(r.trial.labels); }},
+    {"state", "text", "", "where it is: pending, posted, running, finished, retired",
+     [](const ResultRow& r) { return Value{std::string(to_string(r.state))}; }},
+    {"outcome", "text", "",
+     "how it ended: ok, oom, hang, timeout, crash, invalid, node_lost, unsupported, cancelled, "
+     "pruned, failed_unknown; null while it has not",
+     [](const ResultRow& r) {
+       return r.state == State::kFinished ? Value{std::string(to_string(r.outcome))} : Value{};
+     }},
+    {"oom_kind", "text", "", "device or host; of an oom only",
+     [](const ResultRow& r) { return r.oom_kind ? Value{std::string(to_string(*r.oom_kind))} : Value{}; }},
+    {"reason", "text", "", "a sentence: cause, rank, phase; null for ok",
+     [](const ResultRow& r) { return text_or_null(r.reason); }},
+#define METRIC(type, key, unit, better, title, sentence)                      \
+  {#key,          #type,          unit, sentence, [](const ResultRow& r) { return value_of(r.metrics.key); }, \
+   Role::kMetric, Better::better, title},
 #include "schema/fields.def"
 #undef METRIC
-}
+    {"attempts", "i64", "", "tries at running the trial",
+     [](const ResultRow& r) { return Value{r.attempts}; }},
+    {"finished_at", "text", "", "end of the final attempt, ISO 8601 in UTC",
+     [](const ResultRow& r) { return r.finished_unix_ns ? Value{utc_time(*r.finished_unix_ns)} : Value{}; }},
+};
 
 std::vector<Column> make_columns() {
   std::vector<Column> out;
-  out.push_back(
-      identity("sweep", "text", "name of the sweep", [](const ResultRow& r) { return Value{r.sweep}; }));
-  out.push_back(identity("trial", "text", "id of the trial: a hash of its canonical configuration",
-                         [](const ResultRow& r) { return Value{r.trial_id}; }));
-  out.push_back(
-      identity("rehearsed", "flag",
-               "whether it ran on phantom GPUs (docs/rehearsal.md): times are modelled, not measured",
-               [](const ResultRow& r) { return Value{i64{is_rehearsal(r.sweep)}}; }));
-  add_axes(out);
-  out.push_back(identity("labels", "text", "axes of the grid's `derive:` section, as a JSON object",
-                         [](const ResultRow& r) { return text_or_null(r.trial.labels); }));
-  out.push_back(identity("state", "text", "where it is: pending, posted, running, finished, retired",
-                         [](const ResultRow& r) { return Value{std::string(to_string(r.state))}; }));
-  out.push_back(
-      identity("outcome", "text",
-               "how it ended: ok, oom, hang, timeout, crash, invalid, node_lost, unsupported, cancelled, "
-               "pruned, failed_unknown; null while it has not",
-               [](const ResultRow& r) {
-                 return r.state == State::kFinished ? Value{std::string(to_string(r.outcome))} : Value{};
-               }));
-  out.push_back(identity("oom_kind", "text", "device or host; of an oom only", [](const ResultRow& r) {
-    return r.oom_kind ? Value{std::string(to_string(*r.oom_kind))} : Value{};
-  }));
-  out.push_back(identity("reason", "text", "a sentence: cause, rank, phase; null for ok",
-                         [](const ResultRow& r) { return text_or_null(r.reason); }));
-  add_metrics(out);
-  out.push_back(identity("attempts", "i64", "tries at running the trial",
-                         [](const ResultRow& r) { return Value{r.attempts}; }));
-  out.push_back(
-      identity("finished_at", "text", "end of the final attempt, ISO 8601 in UTC", [](const ResultRow& r) {
-        return r.finished_unix_ns ? Value{utc_time(*r.finished_unix_ns)} : Value{};
-      }));
+  const ResultRow nothing_said;
+  for (const Row& row : kRows)
+    out.push_back({row.key, row.type, row.unit, row.sentence, row.role, row.get,
+                   row.has_default ? row.get(nothing_said) : Value{}, row.better, row.title});
   return out;
 }
 

@@ -1,13 +1,11 @@
 // Field-by-field JSON reading and writing shared by the codec's parts; private to schema/.
 #pragma once
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -92,27 +90,26 @@ json value(const T& v) {
   }
 }
 
+// What the codec does with a member of a type, by its address. One of these for each type keeps the loops over
+// members, and their errors, out of templates.
+struct JsonType {
+  json (*write)(const void*);
+  bool (*read)(const json&, void*, std::string* inner);  // as Reader::read
+  bool (*has_no_content)(const void*);                   // 0, false, empty, absent
+  bool is_optional;
+  std::span<const std::string_view> words;  // of an axis that takes one of a list
+};
+
 // Reads members of one JSON object; the first fault is kept and later reads do nothing.
 class Reader {
  public:
-  Reader(const json& object, std::string_view what) : object_(object), what_(what) {
-    if (!object.is_object())
-      error_ = fmt::format("{}: an object is expected, found {}", what, object.type_name());
-  }
+  Reader(const json& object, std::string_view what);
 
   template <class T>
-  Reader& get(const char* key, T& out, bool needed = false) {
-    if (error_) return *this;
-    const auto it = object_.find(key);
-    if (it == object_.end() && needed) error_ = fmt::format("{}: '{}' is missing", what_, key);
-    if (it == object_.end()) return *this;
-    std::string inner;
-    if (!read(*it, out, &inner))
-      error_ = fmt::format("{}: '{}' {}: {}", what_, key, expected<T>(),
-                           inner.empty() ? dump(*it).substr(0, 80) : inner);
-    return *this;
-  }
+  Reader& get(std::string_view key, T& out);
+  Reader& get(std::string_view key, void* out, const JsonType&, bool needed);
 
+  Expected<void> done() const;
   template <class T>
   Expected<T> done(T value) const {
     if (error_) return fail(*error_);
@@ -158,6 +155,10 @@ class Reader {
       return read_map(j, out, inner);
     } else if constexpr (IsList<T>::value) {
       return read_list(j, out, inner);
+    } else if constexpr (Recorded<T>) {
+      const auto done = record_from_json(json_record(Of<T>()), j, &out);
+      if (!done && inner != nullptr) *inner = done.error().message;
+      return done.has_value();
     } else {
       auto record = from_json<T>(j);
       if (!record && inner != nullptr) *inner = record.error().message;
@@ -168,14 +169,6 @@ class Reader {
   }
 
  private:
-  template <class T>
-  static std::string expected() {
-    if constexpr (AxisChoice<T>)
-      return fmt::format("takes one of {}, not", fmt::join(ChoiceWords<T>::kWords, ", "));
-    else
-      return "has the wrong type or is out of range";
-  }
-
   template <class T>
   static bool read_integer(const json& j, T& out) {
     if (j.is_number_unsigned()) {
@@ -224,5 +217,37 @@ class Reader {
   std::string_view what_;
   std::optional<std::string> error_;
 };
+
+template <class T>
+bool has_no_content(const T& member) {
+  if constexpr (IsOptional<T>::value)
+    return !member;
+  else if constexpr (std::equality_comparable<T>)
+    return member == T();
+  else
+    return false;
+}
+
+template <class T>
+constexpr std::span<const std::string_view> words_of() {
+  if constexpr (AxisChoice<T>) return ChoiceWords<T>::kWords;
+  return {};
+}
+
+template <class T>
+inline constexpr JsonType kJsonType = {
+    [](const void* member) { return value(*static_cast<const T*>(member)); },
+    [](const json& j, void* member, std::string* inner) {
+      return Reader::read(j, *static_cast<T*>(member), inner);
+    },
+    [](const void* member) { return has_no_content(*static_cast<const T*>(member)); },
+    IsOptional<T>::value,
+    words_of<T>(),
+};
+
+template <class T>
+Reader& Reader::get(std::string_view key, T& out) {
+  return get(key, &out, kJsonType<T>, false);
+}
 
 }  // namespace sweep::fields

@@ -1,5 +1,7 @@
 #include "schema/launch_settings.h"
 
+#include <fmt/format.h>
+
 #include "base/fail.h"
 #include "schema/json_fields.h"
 
@@ -36,30 +38,43 @@ json stated(const T& value) {
   }
 }
 
+tl::unexpected<Error> wrong(const json& j, const std::string& at) {
+  return fail("{} has the wrong type: {}", at, dump(j).substr(0, 80));
+}
+
+// Null: it is not stated.
+const json* member_of(const json& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string place_in(const std::string& at, std::string_view key) {
+  return fmt::format("{}.{}", at, key);
+}
+
 // at: what the value is, for an error.
 template <class T>
 Expected<void> read(const json& j, const std::string& at, T& out) {
-  const auto wrong = [&] { return fail("{} has the wrong type: {}", at, dump(j).substr(0, 80)); };
   if constexpr (LaunchTable<T>) {
     if (std::is_same_v<T, SshHostSettings> && j.is_string()) return read(json{{"host", j}}, at, out);
-    if (!j.is_object()) return wrong();
+    if (!j.is_object()) return wrong(j, at);
     Expected<void> status;
     for_each_setting<T>([&](const LaunchKey& key, auto member) {
-      const auto found = j.find(key.key);
-      if (!status || found == j.end() || found->is_null()) return;
+      const json* found = status ? member_of(j, key.key) : nullptr;
+      if (!found) return;
       auto& setting = out.*member;
       setting.stated = true;
-      status = read(*found, fmt::format("{}.{}", at, key.key), setting.value);
+      status = read(*found, place_in(at, key.key), setting.value);
     });
     return status;
   } else if constexpr (std::is_same_v<T, std::vector<SshHostSettings>>) {
-    if (!j.is_array()) return wrong();
+    if (!j.is_array()) return wrong(j, at);
     for (const json& host : j) SWEEP_TRY(read(host, at, out.emplace_back()));
   } else if constexpr (IsByHardware<T>::value) {
-    if (!j.is_object()) return wrong();
-    for (const auto& [name, table] : j.items()) SWEEP_TRY(read(table, at + "." + name, out[name]));
+    if (!j.is_object()) return wrong(j, at);
+    for (const auto& [name, table] : j.items()) SWEEP_TRY(read(table, place_in(at, name), out[name]));
   } else if (!fields::Reader::read(j, out)) {
-    return wrong();
+    return wrong(j, at);
   }
   return {};
 }
@@ -105,7 +120,7 @@ Expected<LaunchSettings> launch_settings_from(const nlohmann::json& j) {
   for_each_launcher([&](std::string_view name, auto launcher) {
     const auto found = j.find(name);
     if (!status || found == j.end()) return;
-    status = read(*found, fmt::format("launch.{}", name), (out.*launcher).emplace());
+    status = read(*found, place_in("launch", name), (out.*launcher).emplace());
   });
   if (!status) return tl::unexpected(status.error());
   return out;

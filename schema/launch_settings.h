@@ -157,8 +157,11 @@ struct LaunchKeysOf;
     static void for_each(F&& f) {                      \
       using namespace setting_check;
 #define LAUNCHER(Struct, name, sentence) LAUNCH_TABLE(Struct, name, "", sentence)
-#define LAUNCH_KEY(type, key, default, check, option, sentence) \
-  f(LaunchKey{#key, check, option, sentence}, &Table::key);
+#define LAUNCH_KEY(type, key, default, check, option, sentence)           \
+  {                                                                       \
+    static constexpr LaunchKey launch_key{#key, check, option, sentence}; \
+    f(launch_key, &Table::key);                                           \
+  }
 #define LAUNCH_END(Struct) \
   }                        \
   }                        \

@@ -1,8 +1,12 @@
 // The numbers that log_patterns may read from the log of a program that reports nothing itself.
 #pragma once
 #include <array>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/expected.h"
 
 namespace sweep {
 
@@ -13,8 +17,19 @@ inline constexpr std::array<std::string_view, 10> kLogNumbers{
     "step",   "step_ms",      "step_s",      "steps_per_s",      "loss",
     "tokens", "mean_step_ms", "mean_step_s", "mean_steps_per_s", "reserved_gib"};
 
-// Why `text` cannot be the pattern of the number `name`; empty: it can. A pattern is a regular expression (Perl's
-// syntax, as Boost reads it) whose first group is the number.
-std::string why_no_log_pattern(std::string_view name, const std::string& text);
+// The pattern of one of these numbers: a regular expression (Perl's syntax, as Boost reads it) whose first group is the
+// number.
+class LogPattern {
+ public:
+  // Error: an unknown number, or no such expression.
+  static Expected<LogPattern> compile(std::string_view number, const std::string& text);
+  // What the group holds in the first match of the line. Boost gives up on a line whose search explodes; such a line
+  // holds no number.
+  std::optional<std::string> find(std::string_view line) const;
+
+ private:
+  struct Compiled;
+  std::shared_ptr<const Compiled> compiled_;
+};
 
 }  // namespace sweep

@@ -54,11 +54,12 @@ using Links = std::vector<std::pair<i64, double>>;
     using Record = Name;                                      \
     if constexpr (!std::is_same_v<Base, NoRecord>) for_each_member(Of<Base>(), f);
 #define RECORD(Name, words) RECORD_OF(Name, NoRecord, words)
-#define FIELD(type, member, value, place)                               \
-  {                                                                     \
-    using namespace field_places;                                       \
-    constexpr FieldPlace at = place;                                    \
-    f(record_field<at.stored, at.merge>(#member, at), &Record::member); \
+#define FIELD(type, member, value, place)                                         \
+  {                                                                               \
+    using namespace field_places;                                                 \
+    constexpr FieldPlace at = place;                                              \
+    static constexpr auto field = record_field<at.stored, at.merge>(#member, at); \
+    f(field, &Record::member);                                                    \
   }
 #define RECORD_END(Name) }
 #include "schema/records.def"

@@ -176,8 +176,9 @@ class WorkloadReader {
     for (const Entry& each : part.value->entries) {
       // No template: braces count repetitions there.
       SWEEP_GET(auto text, plain(*each.value, each.key));
-      if (const auto why = why_no_log_pattern(each.key, text); !why.empty())
-        return document_->refuse(each.value->place, {ErrorKind::kInvalidValue, each.key}, why);
+      if (const auto pattern = LogPattern::compile(each.key, text); !pattern)
+        return document_->refuse(each.value->place, {ErrorKind::kInvalidValue, each.key},
+                                 pattern.error().message);
       out_.log_patterns[each.key] = std::move(text);
     }
     return {};

@@ -1,7 +1,6 @@
 #include "worker/command/log_patterns.h"
 
 #include <algorithm>
-#include <boost/regex.hpp>
 #include <cmath>
 #include <utility>
 
@@ -38,25 +37,19 @@ std::optional<double> number_from(std::string text) {
 
 struct LogPatterns::Compiled {
   struct Pattern {
-    boost::regex expression;
+    LogPattern expression;
     i64 found = 0;
   };
   std::map<std::string, Pattern, std::less<>> of;
 
-  // Boost gives up on a line whose search explodes; such a line holds no number.
   std::optional<double> find(std::string_view name, std::string_view line) {
     const auto pattern = of.find(name);
     if (pattern == of.end()) return std::nullopt;
-    try {
-      boost::match_results<std::string_view::const_iterator> match;
-      if (!boost::regex_search(line.begin(), line.end(), match, pattern->second.expression))
-        return std::nullopt;
-      const auto number = number_from(match[1].str());
-      if (number) ++pattern->second.found;
-      return number;
-    } catch (const std::runtime_error&) {
-      return std::nullopt;
-    }
+    const auto text = pattern->second.expression.find(line);
+    if (!text) return std::nullopt;
+    const auto number = number_from(*text);
+    if (number) ++pattern->second.found;
+    return number;
   }
 
   // A time of a step in milliseconds: as milliseconds, seconds, or steps per second.
@@ -79,8 +72,8 @@ LogPatterns::~LogPatterns() = default;
 Expected<LogPatterns> LogPatterns::compile(const std::map<std::string, std::string>& wanted) {
   auto compiled = std::make_unique<Compiled>();
   for (const auto& [name, text] : wanted) {
-    if (const auto why = why_no_log_pattern(name, text); !why.empty()) return fail(why);
-    compiled->of.emplace(name, Compiled::Pattern{boost::regex(text)});
+    SWEEP_GET(auto pattern, LogPattern::compile(name, text));
+    compiled->of.emplace(name, Compiled::Pattern{std::move(pattern)});
   }
   return LogPatterns(std::move(compiled));
 }
