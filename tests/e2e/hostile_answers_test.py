@@ -141,7 +141,8 @@ def empty_files_are_said_to_be_so(b):
     for database in (empty, foreign, b.folder / "absent.db"):
         b.db = database
         before = b.db.read_bytes() if b.db.exists() else None
-        for words, read in FORMS:
+        # Each command once: it opens the file before it looks at the form.
+        for words, read in {words[0]: (words, read) for words, read in FORMS}.values():
             assert not looked_at(b, words, read, b.db.name), f"{b.db.name}: {words} answered"
         assert (b.db.read_bytes() if b.db.exists() else None) == before, f"{b.db} was changed"
 

@@ -7,8 +7,7 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
-#include <tuple>
+#include <vector>
 
 #include "base/expected.h"
 #include "bench_kernels/shape/schedule_times.h"
@@ -46,7 +45,13 @@ struct Post {
 class Machine {
  public:
   Machine(const Pipeline& p, const std::vector<ActionList>& lists, const Costs& costs)
-      : p_(p), lists_(lists), costs_(costs), ranks_(lists.size()) {}
+      : p_(p),
+        lists_(lists),
+        costs_(costs),
+        ranks_(lists.size()),
+        passed_(static_cast<std::size_t>(2 * p.stages() * p.micros)) {
+    for (Rank& r : ranks_) r.done.resize(static_cast<std::size_t>(kActs * p.chunks * p.micros));
+  }
 
   Expected<ScheduleReport> run();
 
@@ -55,11 +60,17 @@ class Machine {
     std::size_t next = 0;
     double clock = 0, busy = 0;
     i64 held = 0, peak = 0;
-    std::set<std::tuple<Act, i64, i64>> done;
+    std::vector<char> done;     // by place_of
     std::map<i64, i64> unsent;  // peer -> number of the last send posted to it
     std::deque<Post> posts;     // posts that have not passed, in the order of posting
     double last_pass = 0;
   };
+  static constexpr i64 kActs = 7;
+  // Actions of one kind lie together.
+  std::size_t place_of(const Action& a) const {
+    return static_cast<std::size_t>((static_cast<i64>(a.act) * p_.chunks + a.chunk) * p_.micros + a.micro);
+  }
+  const std::optional<double>& passed(i64 number) const { return passed_[static_cast<std::size_t>(number)]; }
   bool advance(i64 rank);
   bool post(i64 rank, const Action&);
   bool compute(i64 rank, const Action&);
@@ -72,7 +83,7 @@ class Machine {
   const std::vector<ActionList>& lists_;
   const Costs& costs_;
   std::vector<Rank> ranks_;
-  std::map<i64, double> passed_;  // message -> when both ends had posted it
+  std::vector<std::optional<double>> passed_;  // for each message, when both ends had posted it
   std::optional<Error> fault_;
 };
 
@@ -80,9 +91,8 @@ inline std::optional<Error> Machine::order_fault(i64 rank, const Action& a) cons
   const Rank& r = ranks_[static_cast<std::size_t>(rank)];
   if (a.chunk < 0 || a.chunk >= p_.chunks || a.micro < 0 || a.micro >= p_.micros)
     return Error{"does not exist", ErrorKind::kInvalidValue, "unknown_action"};
-  if (r.done.contains({a.act, a.chunk, a.micro}))
-    return Error{"comes twice", ErrorKind::kConflict, "action_twice"};
-  const auto needs = [&](Act act) { return !r.done.contains({act, a.chunk, a.micro}); };
+  if (r.done[place_of(a)]) return Error{"comes twice", ErrorKind::kConflict, "action_twice"};
+  const auto needs = [&](Act act) { return !r.done[place_of({act, a.chunk, a.micro})]; };
   if (a.act == Act::kBackward && needs(Act::kForward))
     return Error{"comes before its forward", ErrorKind::kMissing, "action_missing"};
   if (a.act == Act::kBackwardWeight && needs(Act::kBackward))
@@ -109,9 +119,8 @@ inline bool Machine::post(i64 rank, const Action& a) {
   if (sends(a.act)) {  // the buffer of the send before must be free
     const auto last = r.unsent.find(peer);
     if (last != r.unsent.end()) {
-      const auto passed = passed_.find(last->second);
-      if (passed == passed_.end()) return false;
-      r.clock = std::max(r.clock, passed->second);
+      if (!passed(last->second)) return false;
+      r.clock = std::max(r.clock, *passed(last->second));
     }
     r.unsent[peer] = number;
   }
@@ -126,9 +135,7 @@ inline std::optional<double> Machine::input_of(i64 rank, const Action& a) const 
   const bool last = a.act == Act::kBackward && stage + 1 == p_.stages();
   if (first || last || a.act == Act::kBackwardWeight) return 0.0;
   const Act receive = a.act == Act::kForward ? Act::kRecvForward : Act::kRecvBackward;
-  const auto passed = passed_.find(message_number(p_, rank, {receive, a.chunk, a.micro}));
-  if (passed == passed_.end()) return std::nullopt;
-  return passed->second;
+  return passed(message_number(p_, rank, {receive, a.chunk, a.micro}));
 }
 
 inline bool Machine::compute(i64 rank, const Action& a) {
@@ -155,7 +162,7 @@ inline bool Machine::advance(i64 rank) {
       return false;
     }
     if (computes(a.act) ? !compute(rank, a) : !post(rank, a)) return moved;
-    r.done.insert({a.act, a.chunk, a.micro});
+    r.done[place_of(a)] = 1;
     ++r.next;
     moved = true;
   }
@@ -178,7 +185,7 @@ inline bool Machine::pass_front(i64 rank) {
   }
   if (theirs != other.posts.begin()) return false;
   const double time = std::max({post.time, theirs->time, mine.last_pass, other.last_pass});
-  passed_[post.number] = mine.last_pass = other.last_pass = time;
+  passed_[static_cast<std::size_t>(post.number)] = mine.last_pass = other.last_pass = time;
   mine.posts.pop_front();
   other.posts.pop_front();
   return true;
@@ -190,8 +197,9 @@ inline Expected<ScheduleReport> Machine::report() const {
   for (const Rank& r : ranks_) {
     const auto count = static_cast<std::size_t>(p_.chunks * p_.micros);
     for (const Act act : {Act::kForward, Act::kBackward, Act::kBackwardWeight}) {
-      const auto found = static_cast<std::size_t>(std::count_if(
-          r.done.begin(), r.done.end(), [&](const auto& done) { return std::get<0>(done) == act; }));
+      const auto first = r.done.begin() + static_cast<std::ptrdiff_t>(place_of({act, 0, 0}));
+      const auto found =
+          static_cast<std::size_t>(std::count(first, first + static_cast<std::ptrdiff_t>(count), 1));
       const bool wanted = act != Act::kBackwardWeight || splits_backward(p_.kind);
       if (found != (wanted ? count : 0))
         return fail(ErrorKind::kMissing, "action_missing",

@@ -81,7 +81,7 @@ TEST(LogPatterns, CommasSeparateThousandsOrTheNumberIsNone) {
 }
 
 TEST(LogPatterns, ASearchThatExplodesFindsNothing) {
-  const std::string line = std::string(4000, 'a') + "!\n";
+  const std::string line = std::string(200, 'a') + "!\n";
   EXPECT_TRUE(steps_of(patterns({{"step_ms", "((a+)+)+b([0-9])"}}), line).empty());
 }
 
