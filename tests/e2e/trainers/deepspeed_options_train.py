@@ -6,8 +6,6 @@ from typing import Any
 import lean
 
 lean.without("mlflow", "transformers")
-lean.without_compiler()
-lean.with_nothing_in("deepspeed.runtime.zero.muon.muon_optimizer")  # it compiles
 import deepspeed  # noqa: E402
 import torch  # noqa: E402
 

@@ -1,12 +1,15 @@
 """A tiny language model trained by DeepSpeed: deepspeed_train.py CONFIG STEPS"""
+import json
+import pathlib
 import sys
 from typing import Any
 
 import lean
 
 lean.without("mlflow", "transformers")
-lean.without_compiler()
-lean.with_nothing_in("deepspeed.runtime.zero.muon.muon_optimizer")  # it compiles
+if json.loads(pathlib.Path(sys.argv[1]).read_text())["zero_optimization"]["stage"] == 3:  # 1 and 2 compile
+    lean.without_compiler()
+    lean.with_nothing_in("deepspeed.runtime.zero.muon.muon_optimizer")  # it compiles
 import deepspeed  # noqa: E402
 import sweep_trial  # noqa: E402
 import torch  # noqa: E402

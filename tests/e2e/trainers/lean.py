@@ -1,6 +1,7 @@
 """Leaves out what processes with PyTorch import and these scripts do not use: a script imports this module before its trainer.
 
-- PyTorch's compiler, imported with the first optimizer or process group, takes 1.9 of 4.5 s of CPU time. FSDP2, transformers and DeepSpeed need it.
+- PyTorch's compiler, imported with the first optimizer or process group, takes 1.9 of 4.5 s of CPU time. FSDP2, transformers and
+  DeepSpeed's stages 1 and 2 need it.
 - Trainers import whatever is installed: DeepSpeed MLflow (6 of 9 s), transformers' Trainer DeepSpeed and peft (7 of 13), Lightning's metrics
   transformers (2 of 7). All of it is in the Python of the tests, in few of their users'."""
 import sys
