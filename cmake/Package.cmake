@@ -18,7 +18,7 @@ add_library(fmt::fmt ALIAS sweep_fmt)
 add_library(sweep_spdlog INTERFACE)
 target_compile_definitions(sweep_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 target_link_libraries(sweep_spdlog INTERFACE sweep_fmt)
-add_library(spdlog::spdlog ALIAS sweep_spdlog)
+add_library(spdlog::spdlog_header_only ALIAS sweep_spdlog)
 
 find_library(SWEEP_YAML_CPP yaml-cpp REQUIRED)  # the archive; Debian's CMake target names the shared library
 add_library(yaml-cpp STATIC IMPORTED GLOBAL)

@@ -22,7 +22,7 @@ import processes
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE / "trainers" / "struck_train.py"
 EXPECTED = {"none": "ok", "leave": "ok", "oom": "oom", "crash": "crash", "hang": "hang"}
-FAULTS = ["hang", "crash", "oom", "leave", "none"]  # one of each; further trials take turns at the last three
+FAULTS = ["hang", "leave", "crash", "oom", "none"]  # one of each; further trials take turns at the last three
 LEAST_HANG_SECONDS, MOST_HANG_SECONDS, START_SECONDS = 60, 120, 900  # other work may come after the start was timed
 MOST_PAUSE = 15  # seconds between two faults, on average and at most
 RUNS_WITHOUT_FAULTS = 4
@@ -44,7 +44,8 @@ limits: {{retries_crash: 2, retries_infra: 50, hang_seconds: {hang}, start_secon
 launch: {{local: {{slots: 2}}}}
 """
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "{local_world}", "--master-addr", "{master_addr}", "--master-port", "{master_port}"]
-LAUNCHERS = {"torchrun": ("per_node", TORCHRUN, "ddp"), "fsdp2": ("per_node", TORCHRUN, "fsdp2"),
+FORKING = str(HERE / "trainers" / "torchrun.py")
+LAUNCHERS = {"torchrun": ("per_node", TORCHRUN, "ddp"), "forking": ("per_node", [FORKING, *TORCHRUN[2:]], "ddp"), "fsdp2": ("per_node", TORCHRUN, "fsdp2"),
              **{mode: ("per_rank", [], mode) for mode in ("ddp", "lightning", "huggingface", "deepspeed")}}
 
 
@@ -68,13 +69,14 @@ def seconds_of_a_start():
 
 def targets(mark):
     """Target of faults -> its processes that exist now."""
-    found = collections.defaultdict(list)
-    for each in processes.of_mark(mark):
+    found, there = collections.defaultdict(list), processes.of_mark(mark)
+    parents = {each.parent for each in there if FORKING in each.words}
+    for each in there:
         if each.program == "sweep":
             found["orchestrator"].append(each)
         elif each.program == "sweep-agent":
             found["rank" if "command" in each.words else "agent"].append(each)
-        elif "torch.distributed.run" in each.words:
+        elif "torch.distributed.run" in each.words or (FORKING in each.words and each.pid in parents):
             found["launcher"].append(each)
         elif str(SCRIPT) in each.words:
             found["trainer"].append(each)

@@ -18,9 +18,13 @@ import sweep_folder  # noqa: E402
 import sweep_trial  # noqa: E402
 
 FORKS: Any = None
+TRAINERS = pathlib.Path(__file__).resolve().parent / "trainers"
 
-STEPS = """
-import sys, torch
+STEPS = f"""
+import sys
+sys.path.append({str(TRAINERS)!r})
+import lean, torch
+lean.without_compiler()
 def train(rank=0, world=1, store="", fails=-1):
     import torch.distributed as dist
     if world > 1:
@@ -106,17 +110,17 @@ class ChildrenTest(Lines):
                     each.unlink()
 
     def test_the_error_of_a_child_is_its_own_ranks(self):
-        ranks = self.run_script(SPAWN, "spawn", self.folder / "store", 1, code=1, fresh=True)
+        ranks = self.run_script(SPAWN, "fork", self.folder / "store", 1, code=1)
         (error,) = [line for line in ranks[1] if line["kind"] == "error"]
         self.assertEqual((error["outcome"], error["type"], error["message"]), ("crash", "builtins.ValueError", "a fault"))
         self.assertNotIn("end", [line["kind"] for line in ranks[1]])
 
     def test_a_script_that_starts_itself_again(self):
-        ranks = self.run_script(AGAIN, self.folder / "store", fresh=True)
+        ranks = self.run_script(AGAIN, self.folder / "store")
         self.assertEqual([self.steps(ranks[rank]) for rank in (0, 1)], [[1, 2, 3, 4]] * 2)
 
     def test_children_that_train_nothing_say_nothing(self):
-        ranks = self.run_script(BYSTANDERS, self.folder / "hidden", fresh=True)
+        ranks = self.run_script(BYSTANDERS, self.folder / "hidden")
         self.assertEqual(list(ranks), [0])
         self.assertEqual(self.steps(ranks[0]), [1, 2, 3, 4])
 
@@ -199,7 +203,7 @@ for i in range(4):
 class HelloTest(Lines):
     def test_the_world_is_that_of_the_launcher_or_of_the_process_group(self):
         def world(text, *words, **env):
-            return self.run_script(text, *words, fresh=True, **env)[0][0].get("world")
+            return self.run_script(text, *words, **env)[0][0].get("world")
         for env, expected in (({}, None), ({"WORLD_SIZE": "4"}, 4), ({"WORLD_SIZE": "4", "SWEEP_ANY_WORLD": "1"}, None), ({"WORLD_SIZE": "x"}, None)):
             with self.subTest(env):
                 self.assertEqual(world("pass", **env), expected)
@@ -343,7 +347,7 @@ if __name__ == "__main__":
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
         os.environ.pop(name, None)
     os.environ.update(OMP_NUM_THREADS="1", PYTHONPATH=str(MODULE))
-    FORKS = forks.Forks([], ["torch"])
+    FORKS = forks.Forks([], ["torch", "torch._dynamo"])
     try:
         unittest.main(verbosity=2)
     finally:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tutorials_test.py BIN_DIR: the tutorials by role, as they stand, each in a folder of its own with what its reader has: a Python with
-PyTorch, a Slurm of two nodes, phantom GPUs. Prints how long each took. Further words choose cases."""
+PyTorch, a Slurm of two nodes, phantom GPUs. Prints how long each took. Further words choose cases. The trials of the torchrun page run under
+trainers/torchrun.py, whose ranks share one import of PyTorch; the line that the page wraps runs under the genuine one."""
 import importlib.util
 import os
 import pathlib
@@ -36,7 +37,10 @@ class TutorialsTest(sweep_folder.SweepFolder):
 
     @unittest.skipIf(importlib.util.find_spec("torch") is None, "PyTorch is not installed")
     def test_a_torchrun_line(self):
-        self.follow("tutorial-torchrun", {"CUDA_VISIBLE_DEVICES": ""}, path=f"{BIN}:{pathlib.Path(sys.executable).parent}")
+        programs = self.folder / "programs"
+        programs.mkdir()
+        (programs / "torchrun").symlink_to(HERE / "trainers" / "torchrun.py")
+        self.follow("tutorial-torchrun", {"CUDA_VISIBLE_DEVICES": ""}, path=f"{BIN}:{programs}:{pathlib.Path(sys.executable).parent}")
         self.assertTrue((self.folder / "work" / "heatmap.html").exists())
 
     @unittest.skipIf(slurm.missing(), "no Slurm on this machine")

@@ -3,8 +3,11 @@ import argparse
 import sys
 from typing import Any
 
-import deepspeed
-import torch
+import lean
+
+lean.without("mlflow", "transformers")
+import deepspeed  # noqa: E402
+import torch  # noqa: E402
 
 torch.set_num_threads(1)
 # Compiled under a lock that stays when its owner is killed: all later runs wait for it.

@@ -1,10 +1,18 @@
 """A tiny language model trained by DeepSpeed: deepspeed_train.py CONFIG STEPS"""
+import json
+import pathlib
 import sys
 from typing import Any
 
-import deepspeed
-import sweep_trial
-import torch
+import lean
+
+lean.without("mlflow", "transformers")
+if json.loads(pathlib.Path(sys.argv[1]).read_text())["zero_optimization"]["stage"] == 3:  # 1 and 2 compile
+    lean.without_compiler()
+    lean.with_nothing_in("deepspeed.runtime.zero.muon.muon_optimizer")  # it compiles
+import deepspeed  # noqa: E402
+import sweep_trial  # noqa: E402
+import torch  # noqa: E402
 
 torch.set_num_threads(1)
 # Compiled under a lock that stays when its owner is killed: all later runs wait for it.

@@ -1,6 +1,9 @@
 """A tiny Llama and its tokens, for the scripts that train by transformers.Trainer."""
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+import lean
+
+lean.without("bitsandbytes", "deepspeed", "mlflow", "peft")
+import torch  # noqa: E402
+from transformers import LlamaConfig, LlamaForCausalLM  # noqa: E402
 
 torch.set_num_threads(1)
 

@@ -1,6 +1,11 @@
 """A tiny language model and its tokens, for the scripts that train by Lightning."""
-import lightning
-import torch
+import lean
+
+lean.without("deepspeed", "mlflow")
+lean.with_nothing_in("transformers")
+lean.without_compiler()
+import lightning  # noqa: E402
+import torch  # noqa: E402
 
 torch.set_num_threads(1)
 

@@ -2,7 +2,6 @@
 import argparse
 import os
 
-import lightning
 import lightning_model
 
 parser = argparse.ArgumentParser()
@@ -15,4 +14,4 @@ parser.add_argument("--data.batch_size", type=int, default=1)
 options = vars(parser.parse_args())
 trainer = {key.split(".")[1]: value for key, value in options.items() if key.startswith("trainer.") and value is not None}
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-lightning.Trainer(**trainer).fit(lightning_model.Module(), lightning_model.tokens(options["data.batch_size"]))
+lightning_model.lightning.Trainer(**trainer).fit(lightning_model.Module(), lightning_model.tokens(options["data.batch_size"]))

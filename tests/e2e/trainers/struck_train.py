@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import lean
 import sweep_trial
 import torch
 
@@ -52,6 +53,8 @@ class Tokens(torch.utils.data.Dataset):
 
 
 def train_torch():
+    if MODE == "ddp":
+        lean.without_compiler()
     torch.distributed.init_process_group("gloo")
     net = model()
     if MODE == "ddp":

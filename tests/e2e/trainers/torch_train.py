@@ -4,6 +4,7 @@ import argparse
 import os
 import time
 
+import lean
 import sweep_trial
 import torch
 import torch.distributed as dist
@@ -18,6 +19,8 @@ args = parser.parse_args()
 torch.set_num_threads(1)
 torch.manual_seed(0)
 rank = int(os.environ.get("RANK", 0))
+if args.mode != "fsdp2":
+    lean.without_compiler()
 if args.mode != "single":
     dist.init_process_group("gloo")
 

@@ -3,9 +3,11 @@ import os
 import sys
 import time
 
+import lean
 import torch
 import torch.distributed as dist
 
+lean.without_compiler()
 torch.set_num_threads(1)
 
 

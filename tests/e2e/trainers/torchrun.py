@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""A torchrun of one node whose ranks are forks of it, so that PyTorch is imported once for all of them: torchrun.py [OPTIONS] [-m] SCRIPT ...
+
+Its processes are those of torchrun: a launcher, and a child for each rank, each with its script as the program. When a rank fails, the
+others are ended, and it exits with 1. Without --master-port, as a person types it, it becomes the genuine one."""
+import argparse
+import gc
+import os
+import runpy
+import signal
+import sys
+
+
+def options():
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--nproc-per-node", type=int, required=True)
+    parser.add_argument("--master-addr", default="127.0.0.1")
+    parser.add_argument("--master-port", required=True)
+    for one in ("--nnodes", "--node-rank", "--max-restarts"):
+        parser.add_argument(one)
+    parser.add_argument("-m", dest="module", action="store_true")
+    parser.add_argument("script")
+    parser.add_argument("words", nargs=argparse.REMAINDER)
+    return parser.parse_args()
+
+
+def fork(given, rank):
+    """The process of a rank, in the launcher; in that process it runs the script, and returns None."""
+    if (pid := os.fork()) != 0:
+        return pid
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(given.nproc_per_node), LOCAL_WORLD_SIZE=str(given.nproc_per_node),
+                      MASTER_ADDR=given.master_addr, MASTER_PORT=given.master_port)
+    sys.argv = [given.script, *given.words]
+    sys.path[0] = os.getcwd() if given.module else os.path.dirname(os.path.abspath(given.script))
+    if given.module:
+        runpy.run_module(given.script, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(given.script, run_name="__main__")
+    return None
+
+
+def launch(given):
+    ranks, code = [], 0
+    for rank in range(given.nproc_per_node):
+        if (pid := fork(given, rank)) is None:
+            return 0
+        ranks.append(pid)
+    while ranks:
+        pid, status = os.wait()
+        ranks.remove(pid)
+        if status != 0 and code == 0:
+            code = 1
+            for each in ranks:
+                os.kill(each, signal.SIGTERM)
+    return code
+
+
+if __name__ == "__main__":
+    if "--master-port" not in sys.argv:
+        os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", *sys.argv[1:]])
+    import lean
+    import torch.nn.parallel  # noqa: F401  (for all ranks)
+    lean.without_compiler()
+    gc.collect()
+    gc.freeze()  # no rank looks through all of that for garbage, which takes 0.7 s when it ends
+    sys.exit(launch(options()))
