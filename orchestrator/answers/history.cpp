@@ -26,14 +26,12 @@ HistoryStep history_step(const metrics::WholeStep& s) {
 }  // namespace
 
 Expected<std::vector<HistoryStep>> history(store::Store& store, i64 sweep, const ResultRow& row) {
-  const auto attempt = store.final_attempt(sweep, row.trial_id);
-  if (!attempt) return tl::unexpected(attempt.error());
+  SWEEP_GET(const auto attempt, store.final_attempt(sweep, row.trial_id));
   std::vector<HistoryStep> out;
-  if (!*attempt) return out;
-  const auto stored = store.records_of(**attempt);
-  if (!stored) return tl::unexpected(stored.error());
+  if (!attempt) return out;
+  SWEEP_GET(const auto stored, store.records_of(*attempt));
   const i64 needed = metrics::ranks_needed(row.trial, row.trial.world());
-  for (const auto& step : metrics::whole_steps(stored->records, needed)) out.push_back(history_step(step));
+  for (const auto& step : metrics::whole_steps(stored.records, needed)) out.push_back(history_step(step));
   return out;
 }
 

@@ -31,15 +31,12 @@ std::string held_line(const HeldAllocation& held) {
 }
 
 Expected<HeldAllocation> held_allocation(store::Store& store, store::AllocationRow row) {
-  const auto nodes = store.nodes_of(row.id);
-  if (!nodes) return tl::unexpected(nodes.error());
-  const auto results = store.results_in(row.id);
-  if (!results) return tl::unexpected(results.error());
-  auto attempts = store.unfinished_attempts(row.id);
-  if (!attempts) return tl::unexpected(attempts.error());
-  std::erase_if(*attempts, [](const auto& attempt) { return attempt.state != State::kRunning; });
-  HeldAllocation out{std::move(row), {}, *results, std::move(*attempts)};
-  for (const auto& node : *nodes) out.hosts.push_back(node.host);
+  SWEEP_GET(const auto nodes, store.nodes_of(row.id));
+  SWEEP_GET(const auto results, store.results_in(row.id));
+  SWEEP_GET(auto attempts, store.unfinished_attempts(row.id));
+  std::erase_if(attempts, [](const auto& attempt) { return attempt.state != State::kRunning; });
+  HeldAllocation out{std::move(row), {}, results, std::move(attempts)};
+  for (const auto& node : nodes) out.hosts.push_back(node.host);
   return out;
 }
 
@@ -70,30 +67,24 @@ nlohmann::json best_so_far_json(const Progress& of) {
 
 Expected<RunDetails> run_details(store::Store& store, i64 sweep, const GpuHours& gpu_hours, i64 events) {
   RunDetails out{{}, gpu_hours, {}, {}, {}};
-  auto open = store.open_allocations(sweep);
-  if (!open) return tl::unexpected(open.error());
-  for (auto& row : *open) {
-    auto held = held_allocation(store, std::move(row));
-    if (!held) return tl::unexpected(held.error());
-    out.held.push_back(std::move(*held));
+  SWEEP_GET(auto open, store.open_allocations(sweep));
+  for (auto& row : open) {
+    SWEEP_GET(auto held, held_allocation(store, std::move(row)));
+    out.held.push_back(std::move(held));
   }
-  auto shortcuts = store.shortcuts(sweep);
-  if (!shortcuts) return tl::unexpected(shortcuts.error());
-  out.shortcuts = std::move(*shortcuts);
-  auto excluded = store.excluded_hosts(sweep);
-  if (!excluded) return tl::unexpected(excluded.error());
-  out.excluded = std::move(*excluded);
-  auto seen = store.events(sweep, events);
-  if (!seen) return tl::unexpected(seen.error());
-  out.events = std::move(*seen);
+  SWEEP_GET(auto shortcuts, store.shortcuts(sweep));
+  out.shortcuts = std::move(shortcuts);
+  SWEEP_GET(auto excluded, store.excluded_hosts(sweep));
+  out.excluded = std::move(excluded);
+  SWEEP_GET(auto seen, store.events(sweep, events));
+  out.events = std::move(seen);
   return out;
 }
 
 Expected<std::vector<Field>> varying_axes(store::Store& store, i64 sweep) {
-  const auto entries = store.plan(sweep);
-  if (!entries) return tl::unexpected(entries.error());
-  std::vector<ResultRow> rows(entries->size());
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].trial = (*entries)[i].trial;
+  SWEEP_GET(const auto entries, store.plan(sweep));
+  std::vector<ResultRow> rows(entries.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].trial = entries[i].trial;
   return varying(rows);
 }
 

@@ -285,9 +285,8 @@ class Parser {
 }  // namespace
 
 tl::expected<Expression, ExpressionError> parse(std::string_view text, Scope& scope) {
-  auto tokens = lex(text);
-  if (!tokens) return tl::unexpected(tokens.error());
-  return Parser(text, scope, std::move(*tokens)).run();
+  SWEEP_GET(auto tokens, lex(text));
+  return Parser(text, scope, std::move(tokens)).run();
 }
 
 }  // namespace sweep::grid

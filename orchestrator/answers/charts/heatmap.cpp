@@ -73,9 +73,8 @@ Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const 
   std::vector<Field> out;
   for (const std::string& name : {options.rows, options.cols}) {
     if (name.empty()) continue;
-    auto field = Field::resolve(name, rows);
-    if (!field) return tl::unexpected(field.error());
-    out.push_back(*field);
+    SWEEP_GET(auto field, Field::resolve(name, rows));
+    out.push_back(field);
   }
   if (out.size() == 2 && out[0].name() == out[1].name()) {
     return fail("--rows and --cols are both '{}'; give two different axes.", out[0].name());
@@ -271,17 +270,15 @@ i64 Cell::total() const {
 }
 
 Expected<Heatmap> heatmap(std::span<const ResultRow> rows, const HeatmapOptions& options) {
-  const auto value = resolve_metric(options.value);
-  if (!value) return tl::unexpected(value.error());
-  const auto objective = resolve_ranked(options.objective.empty() ? options.value : options.objective);
-  if (!objective) return tl::unexpected(objective.error());
+  SWEEP_GET(const auto value, resolve_metric(options.value));
+  SWEEP_GET(const auto objective,
+            resolve_ranked(options.objective.empty() ? options.value : options.objective));
   std::vector<Field> differ = varying(rows);
-  const auto axes = chosen_axes(rows, options, *objective, differ);
-  if (!axes) return tl::unexpected(axes.error());
-  Heatmap map{.rows = axes->at(0),
-              .cols = axes->at(1),
-              .value = *value,
-              .objective = *objective,
+  SWEEP_GET(const auto axes, chosen_axes(rows, options, objective, differ));
+  Heatmap map{.rows = axes.at(0),
+              .cols = axes.at(1),
+              .value = value,
+              .objective = objective,
               .names = Names(rows),
               .title = options.title,
               .question = options.question,

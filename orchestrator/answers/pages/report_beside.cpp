@@ -86,28 +86,27 @@ void by_setting_and_batch(std::vector<SharedConfiguration>& shared, std::span<co
 Expected<std::string> beside(const ReportInput& in) {
   TransferOptions options;
   options.metric = in.metric, options.match = in.beside_match;
-  auto found = transfer(in.rows, in.beside_rows, options);
-  if (!found) return tl::unexpected(found.error());
+  SWEEP_GET(auto found, transfer(in.rows, in.beside_rows, options));
   std::vector<ResultRow> shared;
-  for (const auto& each : found->shared) shared.push_back(*each.a);
+  for (const auto& each : found.shared) shared.push_back(*each.a);
   auto differ = varying(shared);
   std::erase_if(differ, [&](const Field& field) {
-    return std::ranges::none_of(found->match, [&](const Field& each) { return each.name() == field.name(); });
+    return std::ranges::none_of(found.match, [&](const Field& each) { return each.name() == field.name(); });
   });
-  by_setting_and_batch(found->shared, differ);
+  by_setting_and_batch(found.shared, differ);
   const auto here = starred(in.rows), there = starred(in.beside_rows);
   Table table;
   table.columns = {"configuration", "outcome here", "outcome there"};
-  for (const auto& each : found->shared)
+  for (const auto& each : found.shared)
     table.rows.push_back({name_of(*each.a, differ), end_of(*each.a, here), end_of(*each.b, there)});
   const Names names(in.rows);
-  for (const std::string_view metric : kBytes) add_metric(table, *found, Field(*find_column(metric)), names);
+  for (const std::string_view metric : kBytes) add_metric(table, found, Field(*find_column(metric)), names);
   const bool modelled = is_rehearsal(in.sweep) || is_rehearsal(in.beside);
   for (const std::string_view metric : kTimes)
-    if (!modelled) add_metric(table, *found, Field(*find_column(metric)), names);
+    if (!modelled) add_metric(table, found, Field(*find_column(metric)), names);
   std::string out = paragraph(fmt::format("Here: {}. There: {}. In both: {}; only here: {}, only there: {}.",
-                                          safe_text(in.sweep), safe_text(in.beside), found->shared.size(),
-                                          found->alone_a, found->alone_b));
+                                          safe_text(in.sweep), safe_text(in.beside), found.shared.size(),
+                                          found.alone_a, found.alone_b));
   out += html_table(table, names);
   return out + fmt::format(
                    "<p class=\"small\">★ the largest batch before cudaMalloc retries or an out-of-memory "

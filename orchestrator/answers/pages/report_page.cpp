@@ -161,10 +161,9 @@ Expected<std::string> report_html(const ReportInput& in) {
   options.group_by = comparable_groups(differ);
   options.form.measure = measure_of(in.sweep, in.options);
   for (const Field& field : differ) options.form.swept.push_back(field.name());
-  const auto groups = best(in.rows, options);
-  if (!groups) return tl::unexpected(groups.error());
-  std::string out = section("answer", "Answer", parts::answer(in, *groups, options));
-  out += section("cost", "Cost", parts::cost(in, *groups, options));
+  SWEEP_GET(const auto groups, best(in.rows, options));
+  std::string out = section("answer", "Answer", parts::answer(in, groups, options));
+  out += section("cost", "Cost", parts::cost(in, groups, options));
   out += section("heatmap", "Heatmap", parts::landscape(in));
   out += section("importance", "What matters", parts::importance_bars(in));
   out += section("stages", "Stages", parts::stages(in));
@@ -178,9 +177,8 @@ Expected<std::string> report_html(const ReportInput& in) {
   out += section("kinds", "Nodes of several kinds", parts::several_kinds(in));
   out += section("predictions", "Predictions and what was measured", parts::predictions(in));
   if (!in.beside.empty()) {
-    const auto other = parts::beside(in);
-    if (!other) return tl::unexpected(other.error());
-    out += section("beside", "Beside another sweep", *other);
+    SWEEP_GET(const auto other, parts::beside(in));
+    out += section("beside", "Beside another sweep", other);
   }
   out += section("environment", is_rehearsal(in.sweep) ? "Where it was rehearsed" : "Where it was measured",
                  parts::environment(in));

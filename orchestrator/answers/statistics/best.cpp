@@ -238,9 +238,8 @@ Expected<std::vector<BestOfGroup>> best(const ResultColumns& columns, const Best
   SWEEP_TRY(check(options));
   std::vector<Field> fields;
   for (const std::string& name : options.group_by) {
-    auto field = Field::resolve(name, columns);
-    if (!field) return tl::unexpected(field.error());
-    fields.push_back(*field);
+    SWEEP_GET(auto field, Field::resolve(name, columns));
+    fields.push_back(field);
   }
   const Grouping grouping = group_by(columns, fields);
   std::vector<BestOfGroup> out(grouping.keys.size());
@@ -264,10 +263,9 @@ Expected<std::vector<BestOfGroup>> best(const ResultColumns& columns, const Best
     const auto winner = finish(out[i], ranked[i], measured, options);
     if (winner) entries.push_back(columns.entry[*winner]), won.push_back(i);
   }
-  auto rows = read(entries);
-  if (!rows) return tl::unexpected(rows.error());
-  if (rows->size() != won.size()) return fail("The results changed while they were read; try again.");
-  for (std::size_t i = 0; i < won.size(); ++i) out[won[i]].winner = std::move((*rows)[i]);
+  SWEEP_GET(auto rows, read(entries));
+  if (rows.size() != won.size()) return fail("The results changed while they were read; try again.");
+  for (std::size_t i = 0; i < won.size(); ++i) out[won[i]].winner = std::move(rows[i]);
   return out;
 }
 

@@ -149,10 +149,9 @@ std::string_view to_string(Change change) {
 
 Expected<std::vector<Comparison>> compare_all(SweepRows a, std::span<const SweepRows> others,
                                               const CompareOptions& options) {
-  const auto metric = resolve_ranked(options.metric);
-  if (!metric) return tl::unexpected(metric.error());
+  SWEEP_GET(const auto metric, resolve_ranked(options.metric));
   std::vector<Comparison> out;
-  for (const SweepRows b : others) out.push_back(matched(a, b, *metric));
+  for (const SweepRows b : others) out.push_back(matched(a, b, metric));
   correct(out, options.false_discovery_rate);
   for (Comparison& one : out) {
     count_regressions(one, options.fail_on);
@@ -162,9 +161,8 @@ Expected<std::vector<Comparison>> compare_all(SweepRows a, std::span<const Sweep
 }
 
 Expected<Comparison> compare(SweepRows a, SweepRows b, const CompareOptions& options) {
-  auto all = compare_all(a, {&b, 1}, options);
-  if (!all) return tl::unexpected(all.error());
-  return std::move(all->front());
+  SWEEP_GET(auto all, compare_all(a, {&b, 1}, options));
+  return std::move(all.front());
 }
 
 std::string side_letter(std::size_t side) {

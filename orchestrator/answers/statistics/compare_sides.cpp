@@ -13,15 +13,12 @@ namespace sweep::answers {
 Expected<CompareSide> read_compare_side(store::Store& store, store::SweepRow sweep,
                                         const std::filesystem::path& file,
                                         const std::vector<std::string>& only) {
-  auto rows = store.results(sweep.id);
-  if (!rows) return tl::unexpected(rows.error());
-  auto kept = keep_only(std::move(*rows), only);
-  if (!kept) return tl::unexpected(kept.error());
-  auto nodes = store.environments(sweep.id);
-  if (!nodes) return tl::unexpected(nodes.error());
+  SWEEP_GET(auto rows, store.results(sweep.id));
+  SWEEP_GET(auto kept, keep_only(std::move(rows), only));
+  SWEEP_GET(auto nodes, store.environments(sweep.id));
   std::error_code ec;
-  return CompareSide{std::filesystem::weakly_canonical(file, ec), std::move(sweep), std::move(*kept),
-                     std::move(*nodes)};
+  return CompareSide{std::filesystem::weakly_canonical(file, ec), std::move(sweep), std::move(kept),
+                     std::move(nodes)};
 }
 
 bool is_same_sweep(const CompareSide& a, const CompareSide& b) {

@@ -85,11 +85,9 @@ std::vector<NodeTime> node_times(const Trial& trial, const store::StoredRecords&
 Expected<std::vector<NodeTime>> node_times_of(store::Store& store, i64 sweep, const std::string& trial_id,
                                               const Trial& trial, i64 attempt) {
   if (trial.nodes < 2) return std::vector<NodeTime>();
-  const auto records = store.records_of(attempt);
-  if (!records) return tl::unexpected(records.error());
-  const auto from = store.provenance(sweep, std::vector<std::string>{trial_id});
-  if (!from) return tl::unexpected(from.error());
-  return node_times(trial, *records, from->empty() ? std::vector<Environment>() : from->front().nodes);
+  SWEEP_GET(const auto records, store.records_of(attempt));
+  SWEEP_GET(const auto from, store.provenance(sweep, std::vector<std::string>{trial_id}));
+  return node_times(trial, records, from.empty() ? std::vector<Environment>() : from.front().nodes);
 }
 
 std::vector<std::string> node_lines(std::span<const NodeTime> nodes) {

@@ -19,10 +19,9 @@ Expected<std::shared_ptr<const ByTrial>> provenance_of_winners(store::Store& sto
   for (const auto& group : groups) {
     if (group.winner) ids.push_back(group.winner->trial_id);
   }
-  auto found = store.provenance(sweep, ids);
-  if (!found) return tl::unexpected(found.error());
+  SWEEP_GET(auto found, store.provenance(sweep, ids));
   auto out = std::make_shared<ByTrial>();
-  for (Provenance& one : *found) out->insert_or_assign(one.trial_id, std::move(one));
+  for (Provenance& one : found) out->insert_or_assign(one.trial_id, std::move(one));
   return out;
 }
 
@@ -49,19 +48,17 @@ Expected<BestAnswer> read_best(store::Store& store, const store::SweepRow& sweep
                                bool named) {
   BestAnswer out{.options = std::move(asked)};
   BestOptions& options = out.options;
-  auto source = source_of(store, sweep, named);
-  if (!source) return tl::unexpected(source.error());
-  options.source = std::move(*source);
-  const auto columns = store.result_columns(sweep.id, best_columns_with_axes(options));
-  if (!columns) return tl::unexpected(columns.error());
-  if (options.metric.empty()) options.metric = usual_metric(*columns);
-  out.differ = varying(*columns);
+  SWEEP_GET(auto source, source_of(store, sweep, named));
+  options.source = std::move(source);
+  SWEEP_GET(const auto columns, store.result_columns(sweep.id, best_columns_with_axes(options)));
+  if (options.metric.empty()) options.metric = usual_metric(columns);
+  out.differ = varying(columns);
   if (options.group_by.empty()) options.group_by = comparable_groups(out.differ);
   for (const auto& field : out.differ) options.form.swept.push_back(field.name());
   options.rehearsed = is_rehearsal(sweep.name);
   options.form.measure = measure_of(sweep.name, sweep.options);
   auto groups =
-      best(*columns, options, [&](std::span<const i64> entries) { return store.results_of(entries); });
+      best(columns, options, [&](std::span<const i64> entries) { return store.results_of(entries); });
   if (!groups) return tl::unexpected(groups.error());
   out.groups = std::move(*groups);
   const auto known = provenance_of_winners(store, sweep.id, out.groups);

@@ -97,15 +97,13 @@ void keep_varying(std::vector<Field>& fields, std::span<const ResultRow> rows) {
 Expected<void> choose_axes(Transfer& out, std::span<const ResultRow> a, std::span<const ResultRow> b,
                            const TransferOptions& options) {
   for (const auto& name : options.by) {
-    const auto field = Field::resolve(name, a);
-    if (!field) return tl::unexpected(field.error());
-    out.by.push_back(*field);
+    SWEEP_GET(const auto field, Field::resolve(name, a));
+    out.by.push_back(field);
   }
   for (const auto& name : options.match) {
-    const auto field = Field::resolve(name, a);
-    if (!field) return tl::unexpected(field.error());
+    SWEEP_GET(const auto field, Field::resolve(name, a));
     if (const auto there = Field::resolve(name, b); !there) return tl::unexpected(there.error());
-    out.match.push_back(*field);
+    out.match.push_back(field);
   }
   auto known = known_axes(a, b);
   if (options.match.empty()) {
@@ -266,13 +264,12 @@ std::string key_text(const ResultRow& row, std::span<const Field> fields, ModelK
 
 Expected<Transfer> transfer(std::span<const ResultRow> a, std::span<const ResultRow> b,
                             const TransferOptions& options) {
-  const auto metric = resolve_ranked(options.metric);
-  if (!metric) return tl::unexpected(metric.error());
+  SWEEP_GET(const auto metric, resolve_ranked(options.metric));
   Transfer out;
   if (auto chosen = choose_axes(out, a, b, options); !chosen) return tl::unexpected(chosen.error());
   const ModelKey model = model_key(a, b);
-  const auto of_a = configurations(a, out.match, model, *metric),
-             of_b = configurations(b, out.match, model, *metric);
+  const auto of_a = configurations(a, out.match, model, metric),
+             of_b = configurations(b, out.match, model, metric);
   for (const auto& key : of_a.order) {
     const auto other = of_b.row.find(key);
     if (other == of_b.row.end()) {
@@ -283,8 +280,8 @@ Expected<Transfer> transfer(std::span<const ResultRow> a, std::span<const Result
     each.a = of_a.row.at(key), each.b = other->second;
     const bool reused = is_one_attempt(*each.a, *each.b);
     out.reused += reused ? 1 : 0;
-    if (ran(*each.a) && !reused) each.value_a = number(metric->of(*each.a));
-    if (ran(*each.b) && !reused) each.value_b = number(metric->of(*each.b));
+    if (ran(*each.a) && !reused) each.value_a = number(metric.of(*each.a));
+    if (ran(*each.b) && !reused) each.value_b = number(metric.of(*each.b));
     each.fits = fits_of(*each.a, *each.b);
     ++out.fits[std::size_t(each.fits)];
   }

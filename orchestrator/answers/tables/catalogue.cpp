@@ -79,14 +79,13 @@ nlohmann::json listed(std::span<const Entry> all, const std::string& name) {
 
 Expected<std::string> models_text(const std::string& name) {
   if (name.empty()) return model_table();
-  const auto spec = shape::find_model(name);
-  if (!spec) return tl::unexpected(spec.error());
+  SWEEP_GET(const auto spec, shape::find_model(name));
   return fmt::format(
       "model: {{family: {}, {}layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, "
       "intermediate_size: {}, vocab_size: {}, tie_embeddings: {}}}\n# {} parameters, {} of them multiply\n",
-      spec->family, spec->has_encoder() ? fmt::format("encoder_layers: {}, ", spec->encoder_layers) : "",
-      spec->layers, spec->hidden_size, spec->heads, spec->kv_heads, spec->intermediate_size, spec->vocab_size,
-      spec->tie_embeddings, shape::parameter_count(*spec), shape::multiplied_parameter_count(*spec));
+      spec.family, spec.has_encoder() ? fmt::format("encoder_layers: {}, ", spec.encoder_layers) : "",
+      spec.layers, spec.hidden_size, spec.heads, spec.kv_heads, spec.intermediate_size, spec.vocab_size,
+      spec.tie_embeddings, shape::parameter_count(spec), shape::multiplied_parameter_count(spec));
 }
 
 Expected<nlohmann::json> models_json(const std::string& name) {

@@ -103,11 +103,10 @@ nlohmann::json memory_json(const PlanEntry& e) {
 
 Expected<RehearsedTrials> rehearsed_in(const std::string& db) {
   RehearsedTrials out;
-  const auto file = store::read_sweeps(db);
-  if (!file) return tl::unexpected(file.error());
-  for (const auto& sweep : file->sweeps) {
+  SWEEP_GET(const auto file, store::read_sweeps(db));
+  for (const auto& sweep : file.sweeps) {
     if (!is_rehearsal(sweep.name)) continue;
-    if (auto added = add_results(*file->store, sweep.id, out); !added) return tl::unexpected(added.error());
+    if (auto added = add_results(*file.store, sweep.id, out); !added) return tl::unexpected(added.error());
   }
   return out;
 }

@@ -138,14 +138,12 @@ std::string yaml_of(const Suggestion& of) {
 
 Expected<std::vector<ResultRow>> measured_rows(store::Store& store, const std::string& model,
                                                const std::string& but_sweep) {
-  const auto sweeps = store.sweeps();
-  if (!sweeps) return tl::unexpected(sweeps.error());
+  SWEEP_GET(const auto sweeps, store.sweeps());
   std::vector<ResultRow> out;
-  for (const auto& sweep : *sweeps) {
+  for (const auto& sweep : sweeps) {
     if (is_rehearsal(sweep.name) || sweep.name == but_sweep) continue;
-    auto rows = store.results(sweep.id);
-    if (!rows) return tl::unexpected(rows.error());
-    for (ResultRow& row : *rows)
+    SWEEP_GET(auto rows, store.results(sweep.id));
+    for (ResultRow& row : rows)
       if (model.empty() || row.trial.model == model) out.push_back(std::move(row));
   }
   return out;

@@ -11,25 +11,20 @@ std::string kind_of(const store::SweepRow& sweep) {
 }
 
 Expected<ListedSweep> listed_sweep(store::Store& store, store::SweepRow sweep, const RunBy& run_by) {
-  auto last = store.last_result(sweep.name);
-  if (!last) return tl::unexpected(last.error());
-  auto counts = store.progress(sweep.id);
-  if (!counts) return tl::unexpected(counts.error());
-  auto runs = run_by(sweep);
-  if (!runs) return tl::unexpected(runs.error());
-  return ListedSweep{std::move(sweep), std::move(*counts), std::move(*last), std::move(*runs)};
+  SWEEP_GET(auto last, store.last_result(sweep.name));
+  SWEEP_GET(auto counts, store.progress(sweep.id));
+  SWEEP_GET(auto runs, run_by(sweep));
+  return ListedSweep{std::move(sweep), std::move(counts), std::move(last), std::move(runs)};
 }
 
 }  // namespace
 
 Expected<std::vector<ListedSweep>> listed_sweeps(store::Store& store, const RunBy& run_by) {
-  auto sweeps = store.sweeps();
-  if (!sweeps) return tl::unexpected(sweeps.error());
+  SWEEP_GET(auto sweeps, store.sweeps());
   std::vector<ListedSweep> out;
-  for (auto& sweep : *sweeps) {
-    auto listed = listed_sweep(store, std::move(sweep), run_by);
-    if (!listed) return tl::unexpected(listed.error());
-    out.push_back(std::move(*listed));
+  for (auto& sweep : sweeps) {
+    SWEEP_GET(auto listed, listed_sweep(store, std::move(sweep), run_by));
+    out.push_back(std::move(listed));
   }
   return out;
 }

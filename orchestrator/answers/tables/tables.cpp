@@ -156,14 +156,12 @@ Expected<Table> select(std::span<const ResultRow> rows, const TableOptions& opti
   std::vector<Field> shown = varying(rows);
   std::vector<Field> always, metrics;
   for (const std::string& name : options.always) {
-    auto field = Field::resolve(name, rows);
-    if (!field) return tl::unexpected(field.error());
-    always.push_back(*field);
+    SWEEP_GET(auto field, Field::resolve(name, rows));
+    always.push_back(field);
   }
   for (const std::string& name : options.metrics) {
-    auto field = Field::resolve(name, rows);
-    if (!field) return tl::unexpected(field.error());
-    metrics.push_back(*field);
+    SWEEP_GET(auto field, Field::resolve(name, rows));
+    metrics.push_back(field);
   }
   if (options.max_rows > 0) rows = rows.first(std::min(rows.size(), options.max_rows));
   Table table;
