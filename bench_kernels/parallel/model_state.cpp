@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace sweep::parallel {
 
@@ -38,16 +40,23 @@ void ModelState::update(double coefficient) {
   if (!optimizer_.update(gradients_, coefficient)) outstanding_ = coefficient;
 }
 
-at::Tensor ModelState::gradient(const Parameters::Named& n) const {
-  if (!parameters_.trains(n.stack)) return {};
-  const at::Tensor whole = gradients_.whole(parameters_.stacks()[n.stack].bucket);
-  if (!whole.defined()) return {};
-  const at::Tensor view = parameters_.stacks()[n.stack].view(n.part, whole);
-  return outstanding_ == 1 ? view : view.to(at::kFloat).mul_(outstanding_);
-}
-
-at::Tensor ModelState::value(const Parameters::Named& n) const {
-  return parameters_.value(n, values_.whole(parameters_.stacks()[n.stack].bucket));
+std::vector<ModelState::Whole> ModelState::whole_tensors() const {
+  std::map<std::size_t, std::pair<at::Tensor, at::Tensor>> buckets;  // values, gradients
+  std::vector<Whole> all;
+  for (const auto& named : parameters_.all()) {
+    const auto& stack = parameters_.stacks()[named.stack];
+    const auto [found, is_new] = buckets.try_emplace(stack.bucket);
+    auto& [values, gradients] = found->second;
+    if (is_new) values = values_.whole(stack.bucket);
+    const bool trains = parameters_.trains(named.stack);
+    if (is_new && trains) gradients = gradients_.whole(stack.bucket);
+    Whole whole{named, parameters_.value(named, values), {}};
+    if (trains && gradients.defined()) whole.gradient = stack.view(named.part, gradients);
+    if (whole.gradient.defined() && outstanding_ != 1)
+      whole.gradient = whole.gradient.to(at::kFloat).mul(outstanding_);
+    all.push_back(std::move(whole));
+  }
+  return all;
 }
 
 // Over the ranks that average the gradient, and over those of the tensor group that hold the same rows.

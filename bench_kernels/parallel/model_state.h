@@ -56,11 +56,14 @@ class ModelState final : public model::Keeper {
   // Updates the weights with coefficient times the gradients.
   void update(double coefficient = 1);
 
-  // The gradient of a tensor as this rank's share of the model has it, whole even where ZeRO shards it: a
-  // collective that every rank of the data-parallel group calls after finish_gradients(). Times the
-  // coefficient after update(). Undefined for what is frozen, and before the first step.
-  at::Tensor gradient(const model::Parameters::Named&) const;
-  at::Tensor value(const model::Parameters::Named&) const;
+  // The tensors of this rank's share of the model, whole even where ZeRO shards them, in the order of use in forward. A
+  // collective that every rank of the data-parallel group calls after finish_gradients(): each bucket is gathered once.
+  // Gradients are times the coefficient after update(); undefined for what is frozen, and before the first step.
+  struct Whole {
+    model::Parameters::Named named;
+    at::Tensor value, gradient;
+  };
+  std::vector<Whole> whole_tensors() const;
 
   // The pieces of it that files of weights and checkpoints hold.
   const StatePieces& pieces() const { return pieces_; }

@@ -374,11 +374,11 @@ Evaluation TrainStep::evaluate(bool scores) {
 std::vector<TrainStep::Tensor> TrainStep::tensors() {
   std::vector<Tensor> all;
   for (const auto& part : impl_->pipeline.parts()) {
-    const model::Parameters& parameters = part->stage.parameters();
-    for (const auto& named : parameters.all()) {
-      const auto& stack = parameters.stacks()[named.stack];
-      all.push_back({named.name, stack.parts[named.part].slice, stack.role, part->state.value(named),
-                     part->state.gradient(named)});
+    const auto& stacks = part->stage.parameters().stacks();
+    for (auto& whole : part->state.whole_tensors()) {
+      const auto& stack = stacks[whole.named.stack];
+      all.push_back({whole.named.name, stack.parts[whole.named.part].slice, stack.role,
+                     std::move(whole.value), std::move(whole.gradient)});
     }
   }
   return all;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "bench_kernels/parallel/checkpoint_file.h"
 #include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/step/train_step.h"
@@ -30,23 +31,30 @@ struct SavedRun {
   i64 bytes = 0, files = 0, most_on_host = 0, writers = 0;
 };
 
-at::Tensor flat_of(const json& values) {
-  auto data = values.get<std::vector<double>>();
-  return at::from_blob(data.data(), {static_cast<i64>(data.size())}, at::kDouble).clone();
-}
+// What a rank tells: words with the number of values of each tensor and piece, and these values one after the other, as
+// bytes: as JSON they would take longer than the steps.
+struct SavedValues {
+  json words;
+  std::vector<at::Tensor> values;
+  i64 add(const at::Tensor& t) {
+    values.push_back(t.to(at::kDouble).reshape(-1).clone());
+    return values.back().numel();
+  }
+};
 
-json run_rank(const Trial& trial, const comm::GroupOptions& options) {
+SavedValues run_rank(const Trial& trial, const comm::GroupOptions& options) {
   const parallel::Mesh mesh = mesh_of(trial, options);
   step::TrainStep step(trial, at::kCPU, mesh, nullptr);
   for (int i = 0; i < 2; ++i) step.run();
-  json out{{"tensors", json::array()}, {"pieces", json::array()}};
+  SavedValues told{{{"tensors", json::array()}, {"pieces", json::array()}}, {}};
+  json& out = told.words;
   for (const auto& t : step.tensors())
     out["tensors"].push_back({{"name", t.name},
                               {"shape", t.value.sizes().vec()},
                               {"dimension", t.slice.dimension},
                               {"whole", t.slice.whole},
                               {"ranges", t.slice.ranges},
-                              {"value", numbers(t.value)}});
+                              {"values", told.add(t.value)}});
   parallel::CheckpointFile file(step.states(), {.kind = trial.checkpoint, .folder = "/dev/shm"});
   file.begin();
   if (trial.checkpoint == CheckpointKind::kAsync) step.run();
@@ -55,10 +63,10 @@ json run_rank(const Trial& trial, const comm::GroupOptions& options) {
     out["pieces"].push_back({{"state", entry.piece.state},
                              {"tensor", entry.piece.tensor},
                              {"begin", entry.piece.begin},
-                             {"values", numbers(file.read(entry))}});
+                             {"values", told.add(file.read(entry))}});
   out["bytes"] = file.bytes(), out["file"] = file.file_size(), out["host"] = file.host_bytes();
   mesh[shape::Dimension::kWorld].barrier();
-  return out;
+  return told;
 }
 
 // Writes a share's numbers into the whole where they are there.
@@ -80,23 +88,29 @@ void put_share(at::Tensor& whole, const json& tensor, const at::Tensor& share, S
   }
 }
 
-void add_rank(const json& rank, SavedRun& run) {
+void add_rank(const json& rank, const at::Tensor& values, SavedRun& run) {
+  i64 told = 0;
+  const auto next = [&](const json& of) {
+    const i64 count = of["values"];
+    told += count;
+    return values.narrow(0, told - count, count);
+  };
   std::map<std::string, json> tensors;
   for (const json& tensor : rank["tensors"]) {
     tensors[tensor["name"]] = tensor;
     SavedRun copies;  // ranks may hold copies of a weight
     at::Tensor& whole = run.held[tensor["name"]];
-    put_share(whole, tensor, flat_of(tensor["value"]), copies, "");
+    put_share(whole, tensor, next(tensor), copies, "");
   }
   std::map<std::pair<std::string, std::string>, at::Tensor> shares;
   for (const json& piece : rank["pieces"]) {
-    const at::Tensor values = flat_of(piece["values"]);
+    const at::Tensor mine = next(piece);
     const std::string name = piece["tensor"];
     auto& share = shares[{piece["state"], name}];
-    if (!share.defined()) share = at::full({flat_of(tensors.at(name)["value"]).numel()}, NAN, at::kDouble);
-    at::Tensor run_of_it = share.narrow(0, piece["begin"], values.numel());
+    if (!share.defined()) share = at::full({tensors.at(name)["values"].get<i64>()}, NAN, at::kDouble);
+    at::Tensor run_of_it = share.narrow(0, piece["begin"], mine.numel());
     if (!run_of_it.isnan().all().item<bool>()) run.faults.push_back(name + " is saved twice by a rank");
-    run_of_it.copy_(values);
+    run_of_it.copy_(mine);
   }
   for (const auto& [key, share] : shares)
     put_share(run.saved[key], tensors.at(key.second), share, run, key.second);
@@ -111,9 +125,12 @@ SavedRun saved_by(Trial trial, CheckpointKind kind) {
   const ScratchFolder results;
   const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
   const auto statuses = run_ranks(static_cast<int>(trial.world()), [&](const comm::GroupOptions& options) {
-    const auto bytes = json::to_cbor(run_rank(trial, options));
+    const SavedValues told = run_rank(trial, options);
+    std::ofstream(file(options.rank) + ".words") << told.words;
+    const at::Tensor values = at::cat(told.values);
     std::ofstream(file(options.rank), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+        .write(static_cast<const char*>(values.const_data_ptr()),
+               static_cast<std::streamsize>(values.nbytes()));
   });
   SavedRun run;
   for (int rank = 0; rank < static_cast<int>(statuses.size()); ++rank) {
@@ -121,8 +138,10 @@ SavedRun saved_by(Trial trial, CheckpointKind kind) {
       run.faults.push_back("rank " + std::to_string(rank) + " failed");
       continue;
     }
-    std::ifstream in(file(rank), std::ios::binary);
-    add_rank(json::from_cbor(std::vector<char>{std::istreambuf_iterator<char>(in), {}}), run);
+    auto bytes = files::read(file(rank)).value_or("");
+    const auto count = static_cast<i64>(bytes.size() / sizeof(double));
+    add_rank(json::parse(files::read(file(rank) + ".words").value_or("")),
+             at::from_blob(bytes.data(), {count}, at::kDouble), run);
   }
   return run;
 }

@@ -1,9 +1,11 @@
 #include "tests/parity/layouts.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -80,13 +82,26 @@ struct Assembly {
   at::Tensor value, gradient;
 };
 
-void put(at::Tensor whole, const at::Tensor& share, const std::string& name,
+// Writes a share into its place in the whole, a view that is narrower along that dimension. Numbers that are there already
+// must be the same. Loops: operators on tensors this small take ten times as long.
+void put(const at::Tensor& whole, const at::Tensor& share, i64 dimension, const std::string& name,
          std::vector<std::string>& faults) {
-  const at::Tensor empty = whole.isnan();
-  const at::Tensor difference = at::where(empty, at::zeros({}, at::kDouble), (whole - share)).norm();
-  const double scale = share.norm().item<double>();
-  if (difference.item<double>() > 1e-6 * scale) faults.push_back("copies of " + name + " differ");
-  whole.copy_(share);
+  if (whole.numel() == 0) return;
+  const auto row_of = [dimension](const at::Tensor& t, i64 row) {
+    return t.data_ptr<double>() + (dimension == 0 ? 0 : row * t.stride(dimension - 1));
+  };
+  const i64 adjacent = whole.size(dimension) * whole.stride(dimension);
+  double difference = 0, scale = 0;
+  for (i64 row = 0; row < whole.numel() / adjacent; ++row) {
+    double* to = row_of(whole, row);
+    const double* from = row_of(share, row);
+    for (i64 i = 0; i < adjacent; ++i) {
+      if (!std::isnan(to[i])) difference += (to[i] - from[i]) * (to[i] - from[i]);
+      scale += from[i] * from[i];
+      to[i] = from[i];
+    }
+  }
+  if (std::sqrt(difference) > 1e-6 * std::sqrt(scale)) faults.push_back("copies of " + name + " differ");
 }
 
 void assemble(const json& share, const Assembly& here, std::map<std::string, Assembly>& all,
@@ -106,8 +121,9 @@ void assemble(const json& share, const Assembly& here, std::map<std::string, Ass
   i64 at = 0;
   for (const auto& [begin, count] : ranges) {
     const auto piece = [&](const at::Tensor& of) { return of.narrow(dimension, at, count); };
-    put(whole.value.narrow(dimension, begin, count), piece(here.value), name, faults);
-    put(whole.gradient.narrow(dimension, begin, count), piece(here.gradient), name + ".grad", faults);
+    put(whole.value.narrow(dimension, begin, count), piece(here.value), dimension, name, faults);
+    put(whole.gradient.narrow(dimension, begin, count), piece(here.gradient), dimension, name + ".grad",
+        faults);
     at += count;
   }
 }
@@ -147,6 +163,18 @@ double relative(const at::Tensor& a, const at::Tensor& b, double floor) {
   return (a - b).norm().item<double>() / scale;
 }
 
+// What LibTorch does at its first step (registries, symbols, pages) is done before ranks are forked, and not by each of them.
+// One thread: a forked process has no others.
+class WarmUp : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    at::set_num_threads(1);
+    const parallel::Mesh mesh = parallel::alone();
+    step::TrainStep(with_degrees(tiny_trial(), 1, 1, 1, 1), at::kCPU, mesh, nullptr).run();
+  }
+};
+const auto* const warm_up = ::testing::AddGlobalTestEnvironment(new WarmUp);
+
 }  // namespace
 
 // Values of every tensor for a trial with adapters: their second matrix starts at zero otherwise, and the
@@ -168,12 +196,6 @@ void draw_values(const model::Part& part, const at::Tensor& share) {
     share.narrow(part.slice.dimension, at, count).copy_(whole.narrow(part.slice.dimension, begin, count));
     at += count;
   }
-}
-
-std::vector<double> numbers(const at::Tensor& t) {
-  const at::Tensor flat = t.to(at::kDouble).contiguous();
-  const double* data = flat.const_data_ptr<double>();
-  return {data, data + flat.numel()};
 }
 
 parallel::Mesh mesh_of(const Trial& trial, const comm::GroupOptions& options) {
@@ -230,6 +252,10 @@ Distance distance(const WholeRun& a, const WholeRun& reference) {
     if (!(value <= d.value)) d.value = value;
   }
   return d;
+}
+
+bool long_run() {
+  return std::getenv("SWEEP_LONG") != nullptr;
 }
 
 Trial tiny_trial() {

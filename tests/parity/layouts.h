@@ -39,9 +39,6 @@ struct Distance {
 };
 Distance distance(const WholeRun& a, const WholeRun& reference);
 
-// The elements of a tensor, in order.
-std::vector<double> numbers(const at::Tensor&);
-
 // The mesh of a forked rank (tests/unit/comm/forked_ranks.h), over the trial's backend.
 parallel::Mesh mesh_of(const Trial&, const comm::GroupOptions&);
 
@@ -57,6 +54,8 @@ Trial tiny_trial();
 void windows_by_layer(Trial&);
 // The same like gpt-oss: windows as above, sinks, experts, biases everywhere.
 void with_sinks(Trial&);
+// parity.long_layouts runs cases whose class of fault another case finds.
+bool long_run();
 // Its nodes and gpus_per_node follow from the degrees; global_batch_size stays, grad_accum follows.
 Trial with_degrees(Trial, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep = 1);
 

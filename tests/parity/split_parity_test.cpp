@@ -201,13 +201,13 @@ TEST(SplitParity, SharedKeyValueHeads) {
   table.expect_equal("tp 4, kv 2, qwen3", split(qwen3(), 1, 4, 1));
   table.expect_equal("tp 4, kv 2, qwen3 + sp, offloaded activations",
                      changed(split(qwen3(), 1, 4, 1, true), [](Trial& t) { t.activation_offload = true; }));
-  for (const i64 zero : {1, 2, 3})
+  for (const i64 zero : long_run() ? std::vector<i64>{1, 2, 3} : std::vector<i64>{3})
     table.expect_equal("dp 2 x tp 2, qwen3, zero " + std::to_string(zero),
                        at_stage(split(qwen3(), 2, 2, 1), zero));
-  for (const i64 zero : {1, 2, 3})
+  for (const i64 zero : long_run() ? std::vector<i64>{1, 2, 3} : std::vector<i64>{2})
     table.expect_equal("dp 2 x tp 2, gemma3, zero " + std::to_string(zero),
                        at_stage(split(gemma3(), 2, 2, 1), zero));
-  for (const i64 zero : {0, 1, 2, 3})
+  for (const i64 zero : long_run() ? std::vector<i64>{0, 1, 2, 3} : std::vector<i64>{1, 3})
     table.expect_equal("dp 2 x ep 2 x tp 2, gpt_oss, zero " + std::to_string(zero),
                        at_stage(with_degrees(gpt_oss(), 2, 2, 1, 1, 2), zero));
   table.expect_equal(
@@ -227,10 +227,11 @@ TEST(SplitParity, SharedKeyValueHeads) {
 
 TEST(SplitParity, SharedKeyValueHeadsInProducts) {
   ParityTable table(kSplitSteps);
-  for (const i64 zero : {0, 1, 2, 3})
+  for (const i64 zero : long_run() ? std::vector<i64>{0, 1, 2, 3} : std::vector<i64>{2, 3})
     table.expect_equal("dp 2 x tp 4, kv 2, zero " + std::to_string(zero),
                        at_stage(split(shared(2), 2, 4, 1), zero));
   for (const Schedule schedule : {Schedule::k1f1b, Schedule::kGpipe, Schedule::kZeroBubble}) {
+    if (schedule != Schedule::kZeroBubble && !long_run()) continue;
     Trial t = with_degrees(shared(2), 1, 4, 2, 1);
     t.schedule = schedule;
     table.expect_equal("tp 4, kv 2 x pp 2 " + std::string(to_string(schedule)), t);
@@ -261,16 +262,10 @@ TEST(SplitParity, SharedKeyValueHeadsClipped) {
   EXPECT_NEAR(squares, 1, 2e-3);
 }
 
+// Two of them at once on Llama: Products, as pairs.
 TEST(SplitParity, Together) {
   ParityTable table(kSplitSteps);
   const Trial llama = tiny_trial();
-  table.expect_equal("dp 2 x tp 2", split(llama, 2, 2, 1));
-  table.expect_equal("dp 2 x tp 2 + sp", split(llama, 2, 2, 1, true));
-  table.expect_equal("dp 2 x cp 2", split(llama, 2, 1, 2));
-  table.expect_equal("dp 2 x cp 2 all-to-all", exchanging(split(llama, 2, 1, 2)));
-  table.expect_equal("tp 2 x cp 2", split(llama, 1, 2, 2));
-  table.expect_equal("tp 2 x cp 2 + sp", split(llama, 1, 2, 2, true));
-  table.expect_equal("tp 2 x cp 2 all-to-all + sp", exchanging(split(llama, 1, 2, 2, true)));
   table.expect_equal("tp 2 x cp 2 + sp, gpt2", split(gpt2(), 1, 2, 2, true));
   table.expect_equal("dp 2 x tp 2 x cp 2 + sp + overlap", split(llama, 2, 2, 2, true, true));
   table.expect_equal("tp 4 x cp 2 + sp", split(llama, 1, 4, 2, true));
