@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""mutation_test.py COMPILER: takes a barrier, a bound or a scale out of the fused kernels, one at a time; the test of the kernels
-must fail on each, under the sanitizer that is named."""
+"""mutation_test.py COMPILER: the test of the fused kernels must pass for all types, under each sanitizer. Then takes a barrier, a bound or
+a scale out of them, one at a time; it must fail on each, under the sanitizer that is named."""
 import pathlib
 import shutil
 import subprocess
@@ -50,10 +50,11 @@ MUTANTS = {
 }
 
 
-def run(compiler, folder, sanitizer):
+def run(compiler, folder, sanitizer, *options):
     """The exit code of the kernels' test as it stands in the folder."""
     program = folder / "device_test"
-    options = [f"-fsanitize={sanitizer}", "-fno-sanitize-recover=undefined"] if sanitizer else []
+    if sanitizer:
+        options += f"-fsanitize={sanitizer}", "-fno-sanitize-recover=undefined"
     subprocess.run([compiler, "-std=c++20", "-O1", *options, "-I", str(folder), str(folder / "tests/device/device_test.cpp"), "-o", str(program)], check=True)
     return subprocess.run([str(program)], capture_output=True, check=False).returncode
 
@@ -66,12 +67,14 @@ def main():
             shutil.copytree(ROOT / part, folder / part)
         (folder / "tests/support").mkdir()
         shutil.copy(ROOT / "tests/support/cuda_shim.h", folder / "tests/support")
+        for sanitizer in ("thread", "address,undefined"):  # kernels of all types, as they are
+            assert run(sys.argv[1], folder, sanitizer) == 0, sanitizer
         for what, (file, there, instead, sanitizer) in MUTANTS.items():
             path = folder / KERNELS / file
             text = path.read_text()
             assert text.count(there) == 1, f"{file} has {there!r} {text.count(there)} times: mend this test"
             path.write_text(text.replace(there, instead))
-            code = run(sys.argv[1], folder, sanitizer)
+            code = run(sys.argv[1], folder, sanitizer, "-DSWEEP_TWO_TYPES")
             path.write_text(text)
             print(f"without {what}: exit code {code}")
             if code == 0:
