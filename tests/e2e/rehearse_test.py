@@ -232,7 +232,7 @@ assert 1 / torch.ones(1 << 16, device='cuda').sum().item() < 2
 
     def forking_torchrun(self):
         """Its path. One rank alone is started by the python3 beside it."""
-        for name, program in (("torchrun", f'"{TRAINERS / "forking_torchrun.py"}"'), ("python3", "")):
+        for name, program in (("torchrun", f'"{TRAINERS / "torchrun.py"}"'), ("python3", "")):
             file = self.folder / "forking" / name
             file.parent.mkdir(exist_ok=True)
             file.write_text(f'#!/bin/sh\nexec "{sys.executable}" {program} "$@"\n')

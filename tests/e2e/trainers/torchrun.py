@@ -5,10 +5,14 @@ Its processes are those of torchrun: a launcher, and a child for each rank, each
 others are ended, and it exits with 1. Without --master-port, as a person types it, it becomes the genuine one."""
 import argparse
 import gc
+import importlib
 import os
+import pathlib
 import runpy
 import signal
 import sys
+
+import lean
 
 
 def options():
@@ -24,12 +28,26 @@ def options():
     return parser.parse_args()
 
 
+def import_for_all(given):
+    """What the script imports of PyTorch. Its compiler, which the first optimizer imports, only for FSDP2, which needs it."""
+    script = next(word for word in (given.script, *given.words) if word.endswith(".py"))
+    modules = {line.split()[1].rstrip(",") for line in pathlib.Path(script).read_text().splitlines() if line.startswith(("import torch", "from torch"))}
+    gc.disable()
+    for module in sorted({"torch.nn.parallel", *modules}):
+        importlib.import_module(module)
+    if "torch.distributed.fsdp" not in modules:
+        lean.without_compiler()
+    gc.enable()
+    gc.freeze()  # no rank looks through all of that for garbage, which takes 0.7 s when it ends
+
+
 def fork(given, rank):
     """The process of a rank, in the launcher; in that process it runs the script, and returns None."""
     if (pid := os.fork()) != 0:
         return pid
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(given.nproc_per_node), LOCAL_WORLD_SIZE=str(given.nproc_per_node),
+    world = str(given.nproc_per_node)
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), GROUP_RANK="0", WORLD_SIZE=world, LOCAL_WORLD_SIZE=world,
                       MASTER_ADDR=given.master_addr, MASTER_PORT=given.master_port)
     sys.argv = [given.script, *given.words]
     sys.path[0] = os.getcwd() if given.module else os.path.dirname(os.path.abspath(given.script))
@@ -59,9 +77,6 @@ def launch(given):
 if __name__ == "__main__":
     if "--master-port" not in sys.argv:
         os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", *sys.argv[1:]])
-    import lean
-    import torch.nn.parallel  # noqa: F401  (for all ranks)
-    lean.without_compiler()
-    gc.collect()
-    gc.freeze()  # no rank looks through all of that for garbage, which takes 0.7 s when it ends
-    sys.exit(launch(options()))
+    options_given = options()
+    import_for_all(options_given)
+    sys.exit(launch(options_given))
