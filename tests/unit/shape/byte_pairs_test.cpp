@@ -21,7 +21,7 @@ std::vector<i64> tokens_of(const BytePairs& table, std::string_view text) {
 }
 
 TEST(BytePairs, EveryTokenIsReadBack) {
-  for (const i64 vocabulary : {1, 2, 16, 17, 97, 50'257, 128'256}) {
+  for (const i64 vocabulary : {1, 2, 16, 17, 97, 128'256}) {
     const BytePairs table(vocabulary);
     std::vector<i64> all;
     std::set<std::string> words;
