@@ -14,8 +14,8 @@ struct CholeskyFit {
   double log_likelihood = 0;    // without the term of n alone
 };
 
-// `covariance(i, j)` for j <= i < n, and `measured(i)`. A covariance that is not positive definite is taken for the
-// nearest one whose diagonal of the factor is at least 1e-6.
+// `covariance(i, j)` for j <= i < n, and `measured(i)`. A pivot below 1e-12, as of a covariance that is not
+// positive definite, is taken as 1e-12.
 template <class Covariance, class Measured>
 CholeskyFit cholesky_fit(std::size_t n, const Covariance& covariance, const Measured& measured) {
   CholeskyFit out{std::vector<double>(n * n, 0), std::vector<double>(n, 0), 0};

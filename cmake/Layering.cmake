@@ -65,8 +65,8 @@ set(SWEEP_WAITING_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 # Rooms that are one unit where the time to build from nothing counts: the headers of libraries, which take longer than what is in a room,
 # are read once for all of them. The rooms of an entry are compiled with the options of all of them, so none is under the fuzzers.
-# SWEEP_JOIN_ROOMS: for the builds that only tests use. Where gcc optimises, one unit of the rooms without LibTorch takes as long as all of them
-# one by one.
+# SWEEP_JOIN_ROOMS: for the builds that only tests use. With gcc, one unit of the rooms without LibTorch takes as long as all of them one by
+# one.
 set(SWEEP_JOINED_ROOMS "")
 if(SWEEP_JOIN_ROOMS AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND SWEEP_JOINED_ROOMS "answers export interop metrics search plan predict" "cli driver simulate run launch serve")

@@ -63,6 +63,7 @@ struct JsonRecord;
 #undef RECORD_OF
 #undef FIELD
 #undef RECORD_END
+// `record` is of the type of the table. After an error it is partly read: the templates below return a whole one.
 nlohmann::json record_to_json(const JsonRecord&, const void* record);
 Expected<void> record_from_json(const JsonRecord&, const nlohmann::json&, void* record);
 std::string record_to_text(const JsonRecord&, const void* record);

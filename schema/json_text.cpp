@@ -18,6 +18,10 @@
 #include <boost/json/detail/impl/except.ipp>
 #include <boost/json/detail/impl/stack.ipp>
 #include <boost/json/impl/error.ipp>
+#include <boost/version.hpp>
+#if BOOST_VERSION >= 108300  // its parser reads exact numbers by functions of its own
+#include <boost/json/detail/charconv/impl/from_chars.ipp>
+#endif
 
 namespace sweep {
 namespace {

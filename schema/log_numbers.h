@@ -21,13 +21,14 @@ inline constexpr std::array<std::string_view, 10> kLogNumbers{
 // number.
 class LogPattern {
  public:
-  // Error: an unknown number, or no such expression.
+  // Error: `number` is none of kLogNumbers, `text` is no regular expression, or it has no group.
   static Expected<LogPattern> compile(std::string_view number, const std::string& text);
   // What the group holds in the first match of the line. Boost gives up on a line whose search explodes; such a line
   // holds no number.
   std::optional<std::string> find(std::string_view line) const;
 
  private:
+  LogPattern() = default;
   struct Compiled;
   std::shared_ptr<const Compiled> compiled_;
 };

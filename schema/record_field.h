@@ -1,5 +1,5 @@
-// RecordField: how one field of a record is named in JSON, and the column in which the database keeps it. The
-// lists of fields are in schema/records.def.
+// FieldPlace: how a field of a record is named in JSON, the column in which the database keeps it, and how nodes' values
+// become one. RecordField is what visitors of members see of it. The lists of fields are in schema/records.def.
 #pragma once
 #include <concepts>
 #include <type_traits>
@@ -85,17 +85,13 @@ struct RecordField {
   static constexpr Merge kMerge = kRule;
   const char* key;
   const char* column;  // column of a stored field
-  bool absent_is_empty, zero_keeps, only_given, is_needed;
+  bool absent_is_empty, zero_keeps, is_needed;
 };
 
 template <bool kStored, Merge kRule = Merge::kUnstated>
 constexpr RecordField<kStored, kRule> record_field(const char* member, const FieldPlace& place) {
-  return {place.key ? place.key : member,
-          place.column ? place.column : member,
-          place.absent_is_empty,
-          place.zero_keeps,
-          place.only_given,
-          place.is_needed};
+  return {place.key ? place.key : member, place.column ? place.column : member, place.absent_is_empty,
+          place.zero_keeps, place.is_needed};
 }
 
 // Names a record where no value is at hand.

@@ -52,6 +52,7 @@ std::vector<ModelState::Whole> ModelState::whole_tensors() const {
     if (is_new && trains) gradients = gradients_.whole(stack.bucket);
     Whole whole{named, parameters_.value(named, values), {}};
     if (trains && gradients.defined()) whole.gradient = stack.view(named.part, gradients);
+    // A new tensor: where gradients are fp32, to() gives the gradients themselves.
     if (whole.gradient.defined() && outstanding_ != 1)
       whole.gradient = whole.gradient.to(at::kFloat).mul(outstanding_);
     all.push_back(std::move(whole));

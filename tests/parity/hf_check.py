@@ -13,6 +13,7 @@ import tempfile
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+sys.modules.update(deepspeed=None, mlflow=None)  # type: ignore[arg-type]  # transformers would import them because they are installed
 import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402

@@ -57,6 +57,19 @@ TEST(TrainStep, TheTimedLearningRateMovesAWeightByAHundredThousandthAtMost) {
     EXPECT_LE((tensor.value - before[i++]).abs().max().item<double>(), 1.2e-5) << tensor.name;
 }
 
+// Looking at the gradients of a clipped step changes nothing.
+TEST(TrainStep, ClippedGradientsAreTheSameWhenTheyAreReadAgain) {
+  Trial t = small_trial();
+  t.grad_clip = 1e-3;
+  TrainStep step(t, at::kCPU, alone(), nullptr);
+  step.run();
+  std::vector<at::Tensor> first;
+  for (const auto& tensor : step.tensors()) first.push_back(tensor.gradient.clone());
+  std::size_t i = 0;
+  for (const auto& tensor : step.tensors())
+    EXPECT_TRUE(at::equal(tensor.gradient, first[i++])) << tensor.name;
+}
+
 // A scale that fp16 gradients cannot hold costs the first steps: they are skipped until it has been halved
 // often enough.
 TEST(TrainStep, TheInitialScalePowerDecidesWhichStepsCount) {
