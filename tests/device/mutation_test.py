@@ -56,7 +56,7 @@ def run(compiler, folder, sanitizer, *options):
     if sanitizer:
         options += f"-fsanitize={sanitizer}", "-fno-sanitize-recover=undefined"
     subprocess.run([compiler, "-std=c++20", "-O1", *options, "-I", str(folder), str(folder / "tests/device/device_test.cpp"), "-o", str(program)], check=True)
-    return subprocess.run([str(program)], capture_output=True, check=False).returncode
+    return subprocess.run([str(program)], capture_output=True, text=True, check=False)
 
 
 def main():
@@ -68,13 +68,14 @@ def main():
         (folder / "tests/support").mkdir()
         shutil.copy(ROOT / "tests/support/cuda_shim.h", folder / "tests/support")
         for sanitizer in ("thread", "address,undefined"):  # kernels of all types, as they are
-            assert run(sys.argv[1], folder, sanitizer) == 0, sanitizer
+            done = run(sys.argv[1], folder, sanitizer)
+            assert done.returncode == 0, f"{sanitizer}: {done.stdout}{done.stderr}"
         for what, (file, there, instead, sanitizer) in MUTANTS.items():
             path = folder / KERNELS / file
             text = path.read_text()
             assert text.count(there) == 1, f"{file} has {there!r} {text.count(there)} times: mend this test"
             path.write_text(text.replace(there, instead))
-            code = run(sys.argv[1], folder, sanitizer, "-DSWEEP_TWO_TYPES")
+            code = run(sys.argv[1], folder, sanitizer, "-DSWEEP_TWO_TYPES").returncode
             path.write_text(text)
             print(f"without {what}: exit code {code}")
             if code == 0:
