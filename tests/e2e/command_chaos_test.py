@@ -67,16 +67,27 @@ def seconds_of_a_start():
     return time.monotonic() - begun
 
 
+def kinds_of(name):
+    return [kind for kind in KINDS if LAUNCHERS[name][0] == "per_node" or kind[1] != "launcher"]
+
+
+def is_forked_rank(process):
+    """Such a rank has the words of its launcher, and its own name, before and after the launcher's end."""
+    try:
+        return pathlib.Path(f"/proc/{process.pid}/comm").read_text() == "rank\n"
+    except OSError:
+        return False  # it is gone: no fault hits it
+
+
 def targets(mark):
     """Target of faults -> its processes that exist now."""
-    found, there = collections.defaultdict(list), processes.of_mark(mark)
-    parents = {each.parent for each in there if FORKING in each.words}
-    for each in there:
+    found = collections.defaultdict(list)
+    for each in processes.of_mark(mark):
         if each.program == "sweep":
             found["orchestrator"].append(each)
         elif each.program == "sweep-agent":
             found["rank" if "command" in each.words else "agent"].append(each)
-        elif "torch.distributed.run" in each.words or (FORKING in each.words and each.pid in parents):
+        elif "torch.distributed.run" in each.words or (FORKING in each.words and not is_forked_rank(each)):
             found["launcher"].append(each)
         elif str(SCRIPT) in each.words:
             found["trainer"].append(each)
@@ -84,18 +95,18 @@ def targets(mark):
 
 
 class Round:
-    def __init__(self, args, dice, name, folder):
+    def __init__(self, args, dice, name, folder, pack):
+        """The pack: kinds of faults of which each comes once before one comes again; the next round of these trainers goes on with it."""
         self.dice, self.name, self.folder, self.bin, self.rank = dice, name, pathlib.Path(folder), args.bin, args.rank
         self.environment, self.mark = processes.marked_environment()
         self.environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parents[1] / "python"), os.environ.get("PYTHONPATH", "")])
         self.faults, self.start_seconds = faults_of(args.trials), args.start_seconds
         dice.shuffle(self.faults)
         way, command = trainer(name)
-        self.has_launcher = way == "per_node"
         (self.folder / "grid.yaml").write_text(GRID.format(
             command=json.dumps(command), processes=way, faults=json.dumps(self.faults), numbers=list(range(args.trials)),
             hang=args.hang_seconds, start=START_SECONDS))
-        self.db, self.made, self.struck, self.frozen, self.pack = self.folder / "r.db", collections.Counter(), set(), [], []
+        self.db, self.made, self.struck, self.frozen, self.pack = self.folder / "r.db", collections.Counter(), set(), [], pack
 
     def start(self):
         words = ["resume", "--take-over"] if self.planned() else ["run", "grid.yaml"]
@@ -111,12 +122,11 @@ class Round:
         """One fault; False: there is no process to strike yet."""
         there = targets(self.mark)
         if not self.pack:
-            self.pack = [kind for kind in KINDS if self.has_launcher or kind[1] != "launcher"]
+            self.pack.extend(kinds_of(self.name))
             self.dice.shuffle(self.pack)  # each kind finds something before one comes again, or trainers would never come to a step
         kind = next((kind for kind in self.pack if there[kind[1]] and (there["trainer"] or kind[1] in ("orchestrator", "agent"))), None)
         if kind is None:
             return False
-        self.pack.remove(kind)
         what, role = kind
         each = self.dice.choice(sorted(there[role], key=lambda process: process.pid))
         if what == "freeze":
@@ -125,6 +135,7 @@ class Round:
         else:
             self.struck.add(processes.attempt_of(each))
             os.kill(each.pid, signal.SIGKILL)
+        self.pack.remove(kind)
         self.made[f"{what} {role}"] += 1
         return True
 
@@ -198,15 +209,21 @@ def main():
     args.hang_seconds = min(max(LEAST_HANG_SECONDS, round(2 * args.start_seconds)), MOST_HANG_SECONDS)
     print(f"--faults {args.faults} --seed {args.seed}; a step may take {args.hang_seconds} s", flush=True)
     dice, made, number = random.Random(args.seed), collections.Counter(), 0
+    packs, made_of = collections.defaultdict(list), collections.defaultdict(collections.Counter)
     share = -(-args.faults // len(args.trainers))
     while made.total() < args.faults:
         name = args.trainers[number % len(args.trainers)]
         number += 1
         begun = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="sweep-struck-") as folder:
-            made.update(Round(args, dice, name, folder).play(min(args.faults - made.total(), share)))
+            now = Round(args, dice, name, folder, packs[name]).play(min(args.faults - made.total(), share))
+        made.update(now)
+        made_of[name].update(now)
         print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
     print(f"{made.total()} faults: {dict(sorted(made.items()))}")
+    for name, of_it in made_of.items():
+        kinds = kinds_of(name)
+        assert len(of_it) == len(kinds) or of_it.total() < len(kinds), f"{name}: kinds of faults are missing: {dict(of_it)}"
     return 0
 
 

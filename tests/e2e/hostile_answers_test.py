@@ -78,7 +78,7 @@ def as_png(raw):
     assert raw.startswith(b"\x89PNG")
 
 
-# words of a command ("@": the name of the sweep) -> how its standard output, or the file behind -o, is read
+# words of a command ("@": the name of the sweep, "#": the id of a trial) -> how its standard output, or the file behind -o, is read
 FORMS = [
     (["best"], as_text), (["best", "--json"], as_json), (["best", "--yaml"], as_text), (["best", "--by", "micro_batch_size"], as_text),
     (["best", "--by", "hardware,seq_len", "--metric", "peak_allocated_bytes", "--headroom", "5%"], as_text),
@@ -88,7 +88,9 @@ FORMS = [
     *[(["table", kind, "--csv"], as_csv) for kind in ("cost", "batch", "scaling", "max-batch", "max-model", "stages")],
     *[(["table", kind, "--markdown"], as_text) for kind in ("cost", "batch", "scaling", "max-batch", "max-model", "stages")],
     (["compare", "@", "@"], as_text), (["compare", "@", "@", "--json"], as_json), (["compare", "@", "@", "-o", "out.html"], no_markup),
-    (["explain", "#", "@", "-o", "out.html"], no_markup), (["explain", "#", "@"], as_text), (["compare", "@", "--trials", "#,#", "-o", "out.html"], no_markup), (["status"], as_text), (["query", "outcomes"], as_text), (["query", "reasons"], as_text), (["query", "best", "--json"], as_json),
+    (["explain", "#", "@"], as_text), (["explain", "#", "@", "-o", "out.html"], no_markup),
+    (["compare", "@", "--trials", "#,#", "-o", "out.html"], no_markup),
+    (["status"], as_text), (["query", "outcomes"], as_text), (["query", "reasons"], as_text), (["query", "best", "--json"], as_json),
     (["query", "select * from results", "--csv"], as_csv), (["query", "select * from results", "--json"], as_json),
     (["export", "csv"], as_csv), (["export", "json"], as_json), (["export", "jsonl"], as_json_lines), (["export", "bencher"], as_json),
     (["export", "github-benchmark", "--metric", "step_ms"], as_json),
@@ -96,6 +98,10 @@ FORMS = [
     (["heatmap", "-o", "out.svg"], as_svg), (["heatmap", "-o", "out.png"], as_png), (["heatmap", "-o", "out.csv"], as_csv),
     (["heatmap", "--rows", "micro_batch_size", "--cols", "nodes", "--value", "mfu", "-o", "out.svg"], as_svg),
 ]
+
+
+def filled(words, name, trial):
+    return [name if w == "@" else w.replace("#", trial) for w in words]
 
 
 def looked_at(b, words, read, where):
@@ -126,7 +132,7 @@ def every_command_on_every_database(b):
         b.make(name, rows(), question=ODD)
         with contextlib.closing(sqlite3.connect(b.db)) as connection:
             trial, = connection.execute("select min(t.id) from plan_entry p join trial t on t.key = p.trial").fetchone()
-        answered = sum(looked_at(b, [name if w == "@" else w.replace("#", trial or "0") for w in words], read, name[:12]) for words, read in FORMS)
+        answered = sum(looked_at(b, filled(words, name, trial or "0"), read, name[:12]) for words, read in FORMS)
         print(f"   {name[:12]!r}: {answered} of {len(FORMS)} answered, the others said why not", flush=True)
         if name in ("one", ODD):
             assert answered == len(FORMS), name
@@ -141,9 +147,10 @@ def empty_files_are_said_to_be_so(b):
     for database in (empty, foreign, b.folder / "absent.db"):
         b.db = database
         before = b.db.read_bytes() if b.db.exists() else None
-        # Each command once: it opens the file before it looks at the form.
-        for words, read in {words[0]: (words, read) for words, read in FORMS}.values():
-            assert not looked_at(b, words, read, b.db.name), f"{b.db.name}: {words} answered"
+        # The first form of each command, and the comparison of trials: a command opens the file before it looks at the rest of its form.
+        first = {(words[0], "--trials" in words): (words, read) for words, read in reversed(FORMS)}
+        for words, read in first.values():
+            assert not looked_at(b, filled(words, "s", "0" * 16), read, b.db.name), f"{b.db.name}: {words} answered"
         assert (b.db.read_bytes() if b.db.exists() else None) == before, f"{b.db} was changed"
 
 

@@ -197,7 +197,8 @@ class RehearseTest(sweep_folder.SweepFolder):
     def test_what_phantoms_do_not_answer_is_unsupported(self):
         text = SCRIPT.split("dist.init_process_group")[0] + "sweep_trial.step()\n{}\n"
         for call, calls in (("cudnn[A-Z]", "torch.nn.LSTM(8, 8, num_layers=2, dropout=0.5).cuda()(torch.zeros(4, 2, 8, device='cuda'))"),
-                            ("cusolverDnCreate", "torch.linalg.svd(torch.eye(8, device='cuda'))")):
+                            ("cusolverDnCreate", "torch.linalg.svd(torch.eye(8, device='cuda'))"),
+                            *([("cufftCreate", "torch.fft.fft(torch.ones(8, 64, device='cuda'))")] if LONG else [])):
             with self.subTest(call):
                 done, db = self.rehearse_command(f"{call[:5]}.db", [1], gpus=1, text=text.format(calls), hardware="h100-sxm-80gb")
                 self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
@@ -244,7 +245,7 @@ assert 1 / torch.ones(1 << 16, device='cuda').sum().item() < 2
         four = WORLD_COMMAND.replace("gpus_per_node: 8", "gpus_per_node: 4")
         if not LONG:
             four = four.replace("zero == 3 or tp == 1", "zero == 3 and tp == 2 or zero == 0 and tp == 1")
-        torchrun = self.forking_torchrun()
+        torchrun = TORCHRUN if LONG else self.forking_torchrun()
         done, whole = self.rehearse_world("whole_world.db", [1], text=four, torchrun=torchrun)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         done, alone = self.rehearse_world("alone.db", [1], "--rehearse-ranks", "2", text=four, torchrun=torchrun)
@@ -278,7 +279,7 @@ assert 1 / torch.ones(1 << 16, device='cuda').sum().item() < 2
 
     def test_a_rank_of_each_stage_stands_for_all_ranks_of_a_command(self):
         """Messages between stages are real, other peers are mirrors: the same bytes, launches and collectives as in the whole world."""
-        torchrun = self.forking_torchrun()
+        torchrun = TORCHRUN if LONG else self.forking_torchrun()
         _, whole = self.rehearse_stages("whole_stages.db", 1, torchrun=torchrun)
         db, roles = self.rehearse_stages("stages.db", 1, "--rehearse-ranks", "4", torchrun=torchrun)
         self.assertEqual(len(whole), sum(layout["gpus_per_node"] for layout in PIPELINE_LAYOUTS))

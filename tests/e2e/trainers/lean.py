@@ -3,10 +3,15 @@
 - PyTorch's compiler, imported with the first optimizer or process group, takes 1.9 of 4.5 s of CPU time. FSDP2, transformers and
   DeepSpeed's stages 1 and 2 need it.
 - Trainers import whatever is installed: DeepSpeed MLflow (6 of 9 s), transformers' Trainer DeepSpeed and peft (7 of 13), Lightning's metrics
-  transformers (2 of 7). All of it is in the Python of the tests, in few of their users'."""
+  transformers (2 of 7). All of it is in the Python of the tests, in few of their users'.
+
+With SWEEP_LONG in the environment it leaves out nothing."""
+import os
 import sys
 import types
 from typing import Any
+
+EVERYTHING = bool(os.environ.get("SWEEP_LONG"))
 
 
 class Nothing(types.ModuleType):
@@ -22,15 +27,18 @@ class Nothing(types.ModuleType):
 
 
 def without_compiler():
-    sys.modules.setdefault("torch._dynamo", Nothing("torch._dynamo"))
+    if not EVERYTHING:
+        sys.modules.setdefault("torch._dynamo", Nothing("torch._dynamo"))
 
 
 def without(*modules):
     """As if they were not installed."""
     missing: dict[str, Any] = dict.fromkeys(modules)
-    sys.modules.update(missing)
+    if not EVERYTHING:
+        sys.modules.update(missing)
 
 
 def with_nothing_in(module):
     """For those who look whether it is installed, and import it without a look at what they find."""
-    sys.modules[module] = Nothing(module)
+    if not EVERYTHING:
+        sys.modules[module] = Nothing(module)

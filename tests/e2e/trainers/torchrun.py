@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """A torchrun of one node whose ranks are forks of it, so that PyTorch is imported once for all of them: torchrun.py [OPTIONS] [-m] SCRIPT ...
 
-Its processes are those of torchrun: a launcher, and a child for each rank, each with its script as the program. When a rank fails, the
-others are ended, and it exits with 1. Without --master-port, as a person types it, it becomes the genuine one."""
+As under torchrun, each rank is a child of the launcher in a session of its own. When a rank fails, or the launcher gets SIGTERM or SIGINT,
+the others get SIGTERM and 30 s later SIGKILL, and it exits with 1. Ranks have the words of the launcher, and are called "rank" in
+/proc/PID/comm. Without --master-port, as a person types it, it becomes the genuine torchrun."""
 import argparse
+import contextlib
 import gc
 import importlib
 import os
@@ -13,6 +15,8 @@ import signal
 import sys
 
 import lean
+
+PATIENCE = 30  # seconds from SIGTERM to SIGKILL
 
 
 def options():
@@ -45,7 +49,8 @@ def fork(given, rank):
     """The process of a rank, in the launcher; in that process it runs the script, and returns None."""
     if (pid := os.fork()) != 0:
         return pid
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.setsid()
+    pathlib.Path("/proc/self/comm").write_text("rank")
     world = str(given.nproc_per_node)
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), GROUP_RANK="0", WORLD_SIZE=world, LOCAL_WORLD_SIZE=world,
                       MASTER_ADDR=given.master_addr, MASTER_PORT=given.master_port)
@@ -64,13 +69,22 @@ def launch(given):
         if (pid := fork(given, rank)) is None:
             return 0
         ranks.append(pid)
+
+    def end(number, _=None):
+        nonlocal code
+        code = 1
+        for each in ranks:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(each, signal.SIGKILL if number == signal.SIGALRM else signal.SIGTERM)
+        signal.alarm(PATIENCE)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+        signal.signal(number, end)
     while ranks:
         pid, status = os.wait()
         ranks.remove(pid)
         if status != 0 and code == 0:
-            code = 1
-            for each in ranks:
-                os.kill(each, signal.SIGTERM)
+            end(signal.SIGTERM)
     return code
 
 
