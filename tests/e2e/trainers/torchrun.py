@@ -35,7 +35,8 @@ def options():
 def import_for_all(given):
     """What the script imports of PyTorch. Its compiler, which the first optimizer imports, only for FSDP2, which needs it."""
     script = next(word for word in (given.script, *given.words) if word.endswith(".py"))
-    modules = {line.split()[1].rstrip(",") for line in pathlib.Path(script).read_text().splitlines() if line.startswith(("import torch", "from torch"))}
+    lines = pathlib.Path(script).read_text().splitlines()
+    modules = {line.split()[1].rstrip(",") for line in lines if line.startswith(("import torch", "from torch"))}
     gc.disable()
     for module in sorted({"torch.nn.parallel", *modules}):
         importlib.import_module(module)
