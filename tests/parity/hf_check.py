@@ -10,14 +10,16 @@ import os
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-sys.modules.update(deepspeed=None, mlflow=None)  # type: ignore[arg-type]  # transformers would import them because they are installed
+unused: dict[str, Any] = {"deepspeed": None, "mlflow": None}
+sys.modules.update(unused)  # transformers would import them because they are installed
 import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
-from transformers import (
+from transformers import (  # noqa: E402
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     BlenderbotConfig,
@@ -29,7 +31,7 @@ from transformers import (
     GptOssConfig,
     LlamaConfig,
     MistralConfig,
-    MixtralConfig,  # noqa: E402
+    MixtralConfig,
     Qwen2Config,
     Qwen3Config,
     Qwen3MoeConfig,
