@@ -90,7 +90,7 @@ json value(const T& v) {
   }
 }
 
-// What the codec does with a member of a type, by its address. One of these for each type keeps the loops over
+// JsonType writes and reads a member of one type, given its address. One of these for each type keeps the loops over
 // members, and their errors, out of templates.
 struct JsonType {
   json (*write)(const void*);

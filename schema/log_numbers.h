@@ -23,8 +23,8 @@ class LogPattern {
  public:
   // Error: `number` is none of kLogNumbers, `text` is no regular expression, or it has no group.
   static Expected<LogPattern> compile(std::string_view number, const std::string& text);
-  // What the group holds in the first match of the line. Boost gives up on a line whose search explodes; such a line
-  // holds no number.
+  // Returns the text of the group in the first match of the line. Boost gives up on a line whose search explodes; such a
+  // line holds no number.
   std::optional<std::string> find(std::string_view line) const;
 
  private:

@@ -104,7 +104,7 @@ void add(const sweep::nvrtc::Compiled& compiled, const std::string& column, Tabl
   add_accesses(compiled.ptx, column, table);
 }
 
-// What is compiled without --all: bf16 for two of them, as most trainers have it.
+// The pairs that are compiled without --all: bf16 for two architectures, as most trainers have it.
 const std::map<int, std::string> kSamples = {{80, "Fp16"}, {90, "Bf16"}, {100, "float"}, {120, "Bf16"}};
 
 // All kernels of a type at once, which takes half as long as one by one.

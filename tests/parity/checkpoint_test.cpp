@@ -31,8 +31,8 @@ struct SavedRun {
   i64 bytes = 0, files = 0, most_on_host = 0, writers = 0;
 };
 
-// What a rank tells: words with the number of values of each tensor and piece, and these values one after the other, as
-// bytes: as JSON they would take longer than the steps.
+// A rank tells words, with the number of values of each tensor and piece, and these values one after the other. The
+// values are bytes: as JSON they would take longer than the steps.
 struct SavedValues {
   json words;
   std::vector<at::Tensor> values;

@@ -7,15 +7,17 @@ On one rank, then as several (LAYOUTS): the same loss and norms of the whole ten
 import json
 import math
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
-from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-unused: dict[str, Any] = {"deepspeed": None, "mlflow": None}
-sys.modules.update(unused)  # transformers would import them because they are installed
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "trainers"))
+import lean  # noqa: E402
+
+lean.without("deepspeed", "mlflow")
 import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402

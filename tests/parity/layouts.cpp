@@ -163,8 +163,8 @@ double relative(const at::Tensor& a, const at::Tensor& b, double floor) {
   return (a - b).norm().item<double>() / scale;
 }
 
-// What LibTorch does at its first step (registries, symbols, pages) is done before ranks are forked, and not by each of them.
-// One thread: a forked process has no others.
+// LibTorch's work at its first step (registries, symbols, pages) is done before ranks are forked, and not by each of them.
+// One thread does it: a forked process has no others.
 class WarmUp : public ::testing::Environment {
  public:
   void SetUp() override {
