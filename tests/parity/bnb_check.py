@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checkpoints that bitsandbytes saved in NF4 with double quantization, read by `sweep-rank check` and by nf4_codes.
+"""Checkpoints that bitsandbytes saved in NF4 with double quantization, read by `sweep-rank check` and by quantized_codes.
 
 usage: bnb_check.py SWEEP_RANK NF4_CODES
 Codes and scales of every tensor are the file's, bit by bit, and so are the weights made of them. Loss (1e-5) and gradient norms (1e-4)
@@ -59,7 +59,7 @@ def compare_codes(binary, folder, tensors, weights):
     wrong = []
     for name, weight in weights.items():
         with tempfile.TemporaryDirectory() as out:
-            subprocess.run([binary, folder, name, *map(str, weight.shape), out], check=True)
+            subprocess.run([binary, "read", folder, name, *map(str, weight.shape), out], check=True)
             out = pathlib.Path(out)
             state = json.loads(bytes(tensors[name + STATE].tolist()))
             for what, kept, dtype in (("codes", tensors[name].flatten(), torch.uint8), ("scale_codes", tensors[name + ".absmax"], torch.uint8),

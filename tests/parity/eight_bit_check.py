@@ -57,7 +57,7 @@ def compare(binary, folder, optimizer, parameter, grad, count, most):
         (folder / name).write_bytes(state[name].numpy().tobytes())
     (folder / "parameter").write_bytes(parameter.detach().numpy().tobytes())
     (folder / "grad").write_bytes(grad.numpy().tobytes())
-    subprocess.run([binary, folder, str(count)], check=True)
+    subprocess.run([binary, "adamw8bit", folder, str(count)], check=True)
     parameter.grad = grad
     optimizer.step()
     theirs = optimizer.state[parameter]

@@ -37,7 +37,7 @@ def compare(binary, weights, folder):
     """What differs, as sentences."""
     file = folder / "weights"
     file.write_bytes(weights.numpy().tobytes())
-    subprocess.run([binary, file, folder], check=True)
+    subprocess.run([binary, "nf4", file, folder], check=True)
     codes, state = reference.quantize_4bit(weights, quant_type="nf4", compress_statistics=True)
     wrong = []
     if not torch.equal(codes.flatten(), read(folder, "codes", torch.uint8)):
