@@ -38,8 +38,7 @@ void write(const fs::path& folder, const Nf4& q, const at::Tensor& back) {
 }
 
 void quantize(const fs::path& file, const fs::path& folder) {
-  const at::Tensor weights = read_tensor(file, at::kFloat),
-                   maps = sweep::kernels::nf4_maps(at::kFloat);
+  const at::Tensor weights = read_tensor(file, at::kFloat), maps = sweep::kernels::nf4_maps(at::kFloat);
   const Nf4 q = room_for(weights.numel());
   const at::Tensor largest = at::empty({q.scale_codes.numel()}, at::kFloat), back = at::empty_like(weights);
   sweep::kernels::nf4_quantize(weights, maps, q.codes, largest);
