@@ -1,13 +1,16 @@
-// Codes of quantized numbers as the kernels make them, in files, for the checks against bitsandbytes:
-//   quantized_codes nf4 WEIGHTS FOLDER       weights (fp32) in 4 bits, a file for each part of kernels::Nf4
-//   quantized_codes read CHECKPOINT TENSOR ROWS COLUMNS FOLDER   the same of a tensor that a checkpoint has in 4 bits
-//   quantized_codes adamw8bit FOLDER COUNT   the COUNT-th update of AdamW in eight bits: reads and writes the files parameter, grad,
-//                                            mean, square (fp32), mean_codes and square_codes (a byte each)
+// Codes of quantized numbers as the kernels make them, in files, for the checks against bitsandbytes. Standard input has a request
+// a line, whose paths have no spaces, and one process answers all, since a start of LibTorch takes longer than an answer:
+//   nf4 WEIGHTS FOLDER       weights (fp32) in 4 bits, a file for each part of kernels::Nf4
+//   read CHECKPOINT TENSOR ROWS COLUMNS FOLDER   the same of a tensor that a checkpoint has in 4 bits
+//   adamw8bit FOLDER COUNT   the COUNT-th update of AdamW in eight bits: reads and writes the files parameter, grad, mean, square
+//                            (fp32), mean_codes and square_codes (a byte each)
 #include <ATen/ATen.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <iostream>
+#include <sstream>
 #include <string>
-#include <string_view>
 
 #include "bench_kernels/kernels/nf4.h"
 #include "bench_kernels/optim/optimizer.h"
@@ -76,17 +79,22 @@ void update(const fs::path& folder, std::int64_t count) {
   write_tensor(folder / "square_codes", square_codes);
 }
 
+bool answer(const std::string& request) {
+  std::istringstream in(request);
+  std::string what, file, tensor, folder;
+  std::int64_t rows = 0, columns = 0, count = 0;
+  in >> what;
+  if (what == "read" && in >> file >> tensor >> rows >> columns >> folder)
+    return read(file, tensor, rows, columns, folder);
+  if (what == "nf4" && in >> file >> folder) return quantize(file, folder), true;
+  if (what == "adamw8bit" && in >> folder >> count) return update(folder, count), true;
+  return false;
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
-  const std::string_view what = argc > 1 ? argv[1] : "";
-  if (what == "read" && argc == 7)
-    return read(argv[2], argv[3], std::stoll(argv[4]), std::stoll(argv[5]), argv[6]) ? 0 : 1;
-  if (what == "nf4" && argc == 4)
-    quantize(argv[2], argv[3]);
-  else if (what == "adamw8bit" && argc == 4)
-    update(argv[2], std::stoll(argv[3]));
-  else
-    return 2;
+int main() {
+  for (std::string request; std::getline(std::cin, request);)
+    if (!answer(request)) return std::fprintf(stderr, "no answer to: %s\n", request.c_str()), 1;
   return 0;
 }
