@@ -108,4 +108,5 @@ def main():
         sys.exit(not all([is_equal(name, found) for name, found in updates.items()]))
 
 
-main()
+if __name__ == "__main__":
+    main()
