@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nf4_check.py NF4_CODES: codes, both scales and the weights made of them beside bitsandbytes' quantize_4bit with compressed statistics.
+"""nf4_check.py QUANTIZED_CODES: codes, both scales and the weights made of them beside bitsandbytes' quantize_4bit with compressed statistics.
 
 Every byte is equal, but for the codes of 8 bits: those of the algorithm (the nearest value of its map, as its CUDA kernel and its
 default operator find it). bitsandbytes' own loop for processors looks them up in a table, which takes a neighbour that is as near up
@@ -33,11 +33,13 @@ def through_codes(weights):
     return reference.dequantize_4bit(codes, state)
 
 
-def compare(binary, weights, folder):
+def ask(binary, requests):
+    """One process answers all requests (quantized_codes.cpp)."""
+    subprocess.run([binary], input="".join(" ".join(map(str, request)) + "\n" for request in requests), text=True, check=True)
+
+
+def compare(weights, folder):
     """What differs, as sentences."""
-    file = folder / "weights"
-    file.write_bytes(weights.numpy().tobytes())
-    subprocess.run([binary, file, folder], check=True)
     codes, state = reference.quantize_4bit(weights, quant_type="nf4", compress_statistics=True)
     wrong = []
     if not torch.equal(codes.flatten(), read(folder, "codes", torch.uint8)):
@@ -63,11 +65,16 @@ def main():
     cases = {"normal": torch.randn(256, 1024) * 0.02, "few blocks": torch.randn(3, 64), "uneven": torch.randn(700, 64) * torch.rand(700, 1) ** 4,
              "constant": torch.full((64, 64), 0.5), "zeros among others": torch.randn(64, 256) * (torch.arange(64) % 3 > 0).unsqueeze(1)}
     failed = False
-    for name, weights in cases.items():
-        with tempfile.TemporaryDirectory() as folder:
-            wrong = compare(sys.argv[1], weights.contiguous(), pathlib.Path(folder))
-        print(f"{name}: {', '.join(wrong) or 'equal'}")
-        failed |= bool(wrong)
+    with tempfile.TemporaryDirectory() as root:
+        folders = [pathlib.Path(root, str(i)) for i in range(len(cases))]
+        for folder, weights in zip(folders, cases.values()):
+            folder.mkdir()
+            (folder / "weights").write_bytes(weights.contiguous().numpy().tobytes())
+        ask(sys.argv[1], [("nf4", folder / "weights", folder) for folder in folders])
+        for folder, (name, weights) in zip(folders, cases.items()):
+            wrong = compare(weights.contiguous(), folder)
+            print(f"{name}: {', '.join(wrong) or 'equal'}")
+            failed |= bool(wrong)
     sys.exit(failed)
 
 
