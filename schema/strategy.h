@@ -47,7 +47,7 @@ std::string strategy_sentences();
 
 struct Strategy {
   StrategyKind kind = StrategyKind::kGrid;
-  // search: the most trials of each model, hardware and sequence length.
+  // search, playbook: the most trials of each model, hardware and sequence length.
   i64 max_trials = 20;
   // search: it stops when the expected gain of the best trial that is left is below this share.
   double least_gain = 0.01;

@@ -1,20 +1,21 @@
 // clang-format off
 // Decides the outcome of an attempt by what ranks and agent reported, from typed records only. The first rule
-// that applies decides:
+// that applies decides; the numbers are those of docs/outcomes.md:
 //
 //  1. The agent lost a node: node_lost. What ranks of other nodes report follows from that.
 //  2. The agent ended the attempt on purpose (cancelled, agent_stopping), or had no time to start it (no_time): cancelled,
 //     whatever the ranks reported meanwhile.
-//  3. The agent saw a hang or a timeout: that, unless a rank reported oom, unsupported or invalid. Its peers then hang only
-//     because it is gone.
-//  4. The earliest failure that does not follow from the end of another rank. The rank's own record counts, else how its
+//  3. The agent saw a hang or a timeout, and the failure of rule 5 is oom, unsupported or invalid: that. The rank's peers
+//     then hang only because it is gone.
+//  4. The agent saw a hang or a timeout, without such a failure: that.
+//  5. The earliest failure that does not follow from the end of another rank. The rank's own record counts, else how its
 //     process ended. A process that the agent ended is never the cause.
-//  5. The ranks could not be started: crash, in phase start, so that it is tried again as a crash is.
-//  6. The earliest failure that follows from the end of another rank: crash.
-//  7. A rank reported nothing: crash.
-//  8. No step was recorded, or a loss is not finite or rises by more than the tolerance: invalid. Of a command: no rank
-//     reported a timed step (in a rehearsal neither that nor its memory nor steps in its log), or a loss is not finite;
-//     oom where no step was timed and the allocator found no memory.
+//  6. The ranks could not be started: crash, in phase start, so that it is tried again as a crash is.
+//  7. The earliest failure that follows from the end of another rank, else a rank that reported nothing: crash.
+//  8. No step was recorded: invalid. Of a command: no rank reported a timed step (in a rehearsal neither that nor its
+//     memory nor steps in its log); oom where the allocator found no memory.
+//  9. A loss is not finite or rises by more than the tolerance: invalid. Of a command: a loss is not finite.
+// 10. Every rank reported ok: ok.
 //
 // A crash, hang or timeout on a GPU whose hardware failed is a lost node. A rehearsal that the kernel ends for memory is
 // invalid: the memory is that of the machine that rehearses, and says nothing of the trial's nodes.

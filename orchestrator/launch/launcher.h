@@ -61,7 +61,7 @@ struct Ended {
   AllocationId id;
   std::string reason;  // finished, cancelled, lost, refused
   bool lost = false;
-  bool preempted = false;  // preempted, cancelled from outside, out of time: what it left burns no retry
+  bool preempted = false;  // preempted, cancelled from outside, out of time: what it left uses up no retry
   std::string host{};      // it was lost by this one, as `avoid` would name it; empty: it is not known
 };
 // Worth telling people: why it waits, that the scheduler does not answer.

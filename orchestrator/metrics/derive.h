@@ -1,4 +1,5 @@
-// Every derived number and its formula version, once. Works on raw samples and the model's shape only.
+// The metrics that follow from raw samples and the model's shape, each by one formula, and their version. What follows
+// from the plan (predictions, steps_saved) is added by result_of(), orchestrator/run/in_flight.h.
 #pragma once
 #include <span>
 

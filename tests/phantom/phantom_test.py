@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """phantom_test.py BUILD: LibTorch's own allocator, streams, ProcessGroupNCCL, watchdog and FSDP2 on phantom GPUs."""
+import fcntl
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -173,6 +175,16 @@ class PhantomTest(unittest.TestCase):
         self.node += "-next"
         self.run_case("use")
         self.assertFalse(mine.exists())
+
+    def test_a_node_with_too_many_processes_says_so(self):
+        with open(f"/dev/shm/sweep-phantom-{os.getuid()}-node-{self.node}", "w+") as shared:
+            for kind, start, count in ((fcntl.F_WRLCK, 0, 512), (fcntl.F_RDLCK, 1 << 20, 1)):  # every entry; the file is in use
+                fcntl.fcntl(shared, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, start, count, 0))
+            process = self.start("memory")[0]
+            _, err = self.finish(process)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("OutOfMemoryError", err)
+        self.assertEqual(err.count("512 other processes"), 1, err)
 
     def test_clock(self):
         (got,), _ = self.run_case("clock", fresh=True, SWEEP_PHANTOM_LAUNCHES=self.folder / "launches-%r")

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "worker/phantom/shared_file.h"
 
@@ -97,7 +98,11 @@ bool Node::charge(int device, std::uint64_t bytes) {
   const FileLock lock(fd_);
   drop_the_dead();
   NodeEntry* entry = mine();
-  if (entry == nullptr) return false;
+  if (entry == nullptr) {
+    say_once("entries",
+             "no memory: " + std::to_string(kMostProcesses) + " other processes use GPUs of this node");
+    return false;
+  }
   const Device& of = description().device;
   const bool first = (entry->context & (1u << device)) == 0;
   const std::uint64_t asked = bytes + (first ? of.context_bytes : 0);

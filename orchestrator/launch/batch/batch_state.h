@@ -1,6 +1,15 @@
 // The states of a batch job, whatever the scheduler, and the events that move it from one to the next. Pure.
-// The transitions are a table in batch_state.cpp; the job never raises an event that is kNever there. Ended is told to
-// the run loop on the way into kLeaving or kClosed, once, and never after kAbandoned.
+// The transitions are a table in batch_state.cpp; the job never raises an event that is kNever there.
+//
+//   submitting <-> in doubt, waiting for room
+//       |              the usual way
+//     queued <-> running -> last words -> closed
+//       |           |           |
+//       +-----------+-----------+-- kBye -----> leaving    -> closed
+//       +-----------+-----------+-- kGivenUp -> cancelling -> closed, or leaving by kBye
+//
+// The run loop has a state of its own for the allocation (orchestrator/run/allocation_state.h). It is told Started when
+// the agent has spoken, and Ended on the way into kLeaving or kClosed, once, and never after kAbandoned.
 #pragma once
 #include <optional>
 
@@ -12,7 +21,7 @@ enum class BatchJobState {
   kWaitingForRoom,  // this user may have no more jobs now: it is submitted again later
   kQueued,          // the scheduler has it; it has no nodes, as far as is known
   kRunning,         // it has its nodes
-  kCancelling,      // its outcome is decided here; it is told when the scheduler has released the job
+  kCancelling,      // given up, how it ended is decided; that is told when the scheduler has released the job
   kLastWords,       // the scheduler says that it is over; its outbox may still have something
   kLeaving,         // its end was told; the scheduler may still have it, and must not start it again
   kClosed,          // nothing more to ask about

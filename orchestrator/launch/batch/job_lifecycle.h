@@ -56,7 +56,7 @@ class JobLifecycle : public std::enable_shared_from_this<JobLifecycle> {
   // Its end is reported when the scheduler has released the job: a run that ends then must leave no job in
   // the queue.
   void give_up(BatchOutcome);
-  // Cancels the job; one without a number is cancelled as soon as that is known.
+  // Has the job cancelled; one without a number as soon as that is known. This alone changes no state.
   void cancel();
   bool cancel_wanted() const { return cancel_ != Cancel::kNotWanted; }
 
