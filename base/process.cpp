@@ -60,7 +60,7 @@ bool close_on_exec_one_by_one(unsigned first) {
   long got = 0;
   while ((got = ::syscall(SYS_getdents64, list, entries.data(), entries.size())) > 0)
     for (long at = 0; at < got;) {
-      const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
+      const auto* entry = static_cast<const dirent64*>(static_cast<const void*>(entries.data() + at));
       unsigned number = 0;
       for (const char* c = entry->d_name; *c >= '0' && *c <= '9'; ++c)
         number = 10 * number + static_cast<unsigned>(*c - '0');

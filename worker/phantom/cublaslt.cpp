@@ -14,12 +14,12 @@ struct Layout {  // content of cublasLtMatrixLayoutOpaque_t
   std::uint64_t rows, cols;
   std::int32_t batch;
 };
-struct Operation {  // content of cublasLtMatmulDescOpaque_t
+struct MatmulOperation {  // content of cublasLtMatmulDescOpaque_t
   cublasComputeType_t compute;
   std::int32_t transposed_a;
 };
 static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t));
-static_assert(sizeof(Operation) <= sizeof(cublasLtMatmulDescOpaque_t));
+static_assert(sizeof(MatmulOperation) <= sizeof(cublasLtMatmulDescOpaque_t));
 
 template <class Out, class In>
 Out& in(In* opaque) {
@@ -51,7 +51,7 @@ PHANTOM_API std::size_t cublasLtGetVersion() {
 PHANTOM_API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* out, cublasComputeType_t compute,
                                                     cudaDataType_t) {
   *out = new cublasLtMatmulDescOpaque_t{};
-  in<Operation>(*out).compute = compute;
+  in<MatmulOperation>(*out).compute = compute;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -63,7 +63,8 @@ PHANTOM_API cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operat
 PHANTOM_API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
                                                           cublasLtMatmulDescAttributes_t attribute,
                                                           const void* value, std::size_t bytes) {
-  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) take(in<Operation>(operation).transposed_a, value, bytes);
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA)
+    take(in<MatmulOperation>(operation).transposed_a, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -114,7 +115,7 @@ PHANTOM_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t
                                           const cublasLtMatmulAlgo_t*, void*, std::size_t,
                                           cudaStream_t stream) {
   const Layout &left = in<Layout>(a), &out = in<Layout>(d);
-  const Operation& how = in<Operation>(operation);
+  const MatmulOperation& how = in<MatmulOperation>(operation);
   const auto inner = static_cast<double>(how.transposed_a != CUBLAS_OP_N ? left.rows : left.cols);
   const bool tensor = how.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   return run_product(stream, {static_cast<double>(out.rows), static_cast<double>(out.cols), inner,

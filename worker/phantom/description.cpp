@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -86,8 +86,10 @@ void read_device(const Json& json, Description& out) {
   for (const char* of_the_catalogue : {"gpus_per_node", "linked_gpus", "prices", "product_reach", "source"})
     m.ignore(of_the_catalogue);
   m.finish();
-  if (!std::regex_match(capability, std::regex("[0-9]{1,2}\\.[0-9]")) ||
-      std::sscanf(capability.c_str(), "%d.%d", &d.major, &d.minor) != 2)
+  int length = 0;
+  if (capability.find_first_not_of("0123456789.") != std::string::npos ||
+      std::sscanf(capability.c_str(), "%2d.%1d%n", &d.major, &d.minor, &length) != 2 ||
+      length != static_cast<int>(capability.size()))
     throw std::runtime_error("compute_capability is \"9.0\" or the like, not \"" + capability + "\"");
   if (d.multiprocessors < 1 || d.memory_bandwidth <= 0 || d.intra_node_bandwidth <= 0 ||
       d.inter_node_bandwidth <= 0)

@@ -56,7 +56,7 @@ constexpr unsigned long long kXidEvent = 8;
 constexpr unsigned kSmClock = 1;  // NVML_CLOCK_SM; 0 is that of graphics, which is the same
 
 // Handles are numbers from 1 on.
-void* handle_of(int device) {
+void* nvml_handle(int device) {
   return reinterpret_cast<void*>(static_cast<std::intptr_t>(device) + 1);
 }
 
@@ -148,7 +148,7 @@ PHANTOM_API int nvmlDeviceGetCount_v2(unsigned* count) {
 
 PHANTOM_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   if (index >= static_cast<unsigned>(description().gpus)) return kNvmlInvalidArgument;
-  *device = handle_of(static_cast<int>(index));
+  *device = nvml_handle(static_cast<int>(index));
   return kNvmlSuccess;
 }
 
@@ -300,7 +300,7 @@ PHANTOM_API int nvmlEventSetWait_v2(void* set, NvmlEvent* out, unsigned) {
     auto& seen = events.seen[static_cast<std::size_t>(device)];
     if ((events.devices & (1u << device)) == 0 || Node::open()->xid_count(device) == seen) continue;
     ++seen;
-    *out = {handle_of(device), kXidEvent, Node::open()->xid(device), ~0u, ~0u};
+    *out = {nvml_handle(device), kXidEvent, Node::open()->xid(device), ~0u, ~0u};
     return kNvmlSuccess;
   }
   return kNvmlTimeout;

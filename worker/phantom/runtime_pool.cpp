@@ -10,7 +10,7 @@ using namespace sweep::phantom;
 namespace {
 
 // A pool's handle is 1 + the number of its device as the program counts.
-cudaMemPool_t handle_of(int ordinal) {
+cudaMemPool_t pool_handle(int ordinal) {
   return reinterpret_cast<cudaMemPool_t>(static_cast<std::uintptr_t>(ordinal) + 1);
 }
 
@@ -56,7 +56,7 @@ PHANTOM_API cudaError_t cudaFreeAsync(void* at, cudaStream_t stream) {
 
 PHANTOM_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   if (device < 0 || device >= Runtime::get().visible()) return result(cudaErrorInvalidDevice);
-  *pool = handle_of(device);
+  *pool = pool_handle(device);
   return cudaSuccess;
 }
 
