@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-i64 number(const Frame& answer) {
+i64 number_told(const Frame& answer) {
   const auto value = answer.head.find("value");
   return value != answer.head.end() && value->is_number_integer() ? value->get<i64>() : 0;
 }
@@ -110,12 +110,12 @@ Expected<void> StoreClient::wait(const std::vector<std::string>& keys, Timeout t
 
 Expected<bool> StoreClient::check(const std::vector<std::string>& keys, Timeout timeout) {
   return ask({{{"op", "check"}, {"keys", keys}}, {}}, timeout).map([](const Frame& f) {
-    return number(f) != 0;
+    return number_told(f) != 0;
   });
 }
 
 Expected<i64> StoreClient::add(const std::string& key, i64 amount, Timeout timeout) {
-  return ask({{{"op", "add"}, {"keys", {key}}, {"amount", amount}}, {}}, timeout).map(number);
+  return ask({{{"op", "add"}, {"keys", {key}}, {"amount", amount}}, {}}, timeout).map(number_told);
 }
 
 Expected<std::string> StoreClient::compare_set(const std::string& key, std::string_view expected,
@@ -130,12 +130,12 @@ Expected<std::string> StoreClient::compare_set(const std::string& key, std::stri
 
 Expected<bool> StoreClient::remove(const std::string& key, Timeout timeout) {
   return ask({{{"op", "delete"}, {"keys", {key}}}, {}}, timeout).map([](const Frame& f) {
-    return number(f) != 0;
+    return number_told(f) != 0;
   });
 }
 
 Expected<i64> StoreClient::count(Timeout timeout) {
-  return ask({{{"op", "count"}, {"keys", nlohmann::json::array()}}, {}}, timeout).map(number);
+  return ask({{{"op", "count"}, {"keys", nlohmann::json::array()}}, {}}, timeout).map(number_told);
 }
 
 }  // namespace sweep

@@ -14,6 +14,7 @@
 #include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/step/train_step.h"
 #include "tests/parity/layouts.h"
+#include "tests/parity/one_core.h"
 #include "tests/unit/comm/forked_ranks.h"
 
 namespace sweep::testing {
@@ -124,6 +125,7 @@ SavedRun saved_by(Trial trial, CheckpointKind kind) {
   EXPECT_EQ(step::unsupported(trial, at::kCPU), std::nullopt);
   const ScratchFolder results;
   const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
+  const OneCore core;
   const auto statuses = run_ranks(static_cast<int>(trial.world()), [&](const comm::GroupOptions& options) {
     const SavedValues told = run_rank(trial, options);
     std::ofstream(file(options.rank) + ".words") << told.words;

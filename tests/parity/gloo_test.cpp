@@ -27,8 +27,10 @@ TEST(GlooParity, Splits) {
   ParityTable table(kGlooSteps);
   table.expect_equal("tp 2", over_gloo(1, 2, 1, 1));
   if (long_run()) table.expect_equal("tp 2 + sp", with(over_gloo(1, 2, 1, 1), [](Trial& t) { t.sp = true; }));
-  table.expect_equal("tp 4 + sp + overlap",
-                     with(over_gloo(1, 4, 1, 1), [](Trial& t) { t.sp = t.tp_overlap = true; }));
+  // On 4 ranks Gloo's threads, which look for messages all the time, take half a minute.
+  const i64 overlapping = long_run() ? 4 : 2;
+  table.expect_equal("tp + sp + overlap",
+                     with(over_gloo(1, overlapping, 1, 1), [](Trial& t) { t.sp = t.tp_overlap = true; }));
   table.expect_equal("tp 4, kv 2", with(over_gloo(1, 4, 1, 1), [](Trial& t) { t.spec.kv_heads = 2; }));
   table.expect_equal("tp 2, kv 1 + sp",
                      with(over_gloo(1, 2, 1, 1), [](Trial& t) { t.spec.kv_heads = 1, t.sp = true; }));

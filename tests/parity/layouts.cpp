@@ -12,6 +12,7 @@
 
 #include "base/files.h"
 #include "bench_kernels/step/selftest.h"
+#include "tests/parity/one_core.h"
 #include "tests/unit/comm/forked_ranks.h"
 
 namespace sweep::testing {
@@ -212,6 +213,7 @@ WholeRun run_layout(const Trial& trial, int steps, const model::InitialValues::S
   const ScratchFolder results;
   const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
   const int world = static_cast<int>(trial.world());
+  const OneCore core;
   const auto statuses = run_ranks(world, [&](const comm::GroupOptions& options) {
     save(run_rank(trial, options, steps, source), file(options.rank));
   });
@@ -289,6 +291,7 @@ Trial with_degrees(Trial t, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep) {
 std::vector<std::vector<double>> on_ranks(const Trial& trial, const StepBody& body,
                                           optim::OptimizerOptions optimizer) {
   EXPECT_EQ(step::unsupported(trial, at::kCPU), std::nullopt);
+  const OneCore core;
   const auto ends =
       comm::run_forked(static_cast<int>(trial.world()), kLongestWait, [&](const comm::GroupOptions& options) {
         const parallel::Mesh mesh = mesh_of(trial, options);

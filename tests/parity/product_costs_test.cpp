@@ -8,6 +8,7 @@
 #include "bench_kernels/step/traffic_check.h"
 #include "tests/parity/cost_cases.h"
 #include "tests/parity/layouts.h"
+#include "tests/parity/one_core.h"
 #include "tests/unit/comm/forked_ranks.h"
 
 namespace sweep::testing {
@@ -293,6 +294,7 @@ class ProductCosts : public ::testing::TestWithParam<CostCase> {};
 TEST_P(ProductCosts, SendWhatTheFormulasSayAndPeakWhereTheDryRunSays) {
   const Trial t = trial_of(GetParam());
   ASSERT_EQ(step::unsupported(t, c10::DeviceType::CPU), std::nullopt);
+  const OneCore core;
   const auto statuses = run_ranks(static_cast<int>(t.world()), [&](const comm::GroupOptions& options) {
     const auto dims = *shape::ParallelDims::make(t);
     parallel::Mesh pretended = parallel::pretend(dims, options.rank);

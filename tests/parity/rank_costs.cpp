@@ -8,6 +8,7 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/step/dry_run.h"
 #include "bench_kernels/step/train_step.h"
+#include "tests/parity/one_core.h"
 #include "tests/unit/comm/forked_ranks.h"
 
 namespace sweep::testing {
@@ -45,6 +46,7 @@ std::vector<RankCost> costs_of_ranks(const Trial& trial, int steps) {
   const ScratchFolder results;
   const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
   const int world = static_cast<int>(trial.world());
+  const OneCore core;
   const auto statuses = run_ranks(world, [&](const comm::GroupOptions& options) {
     const RankCost cost = cost_of(trial, options, steps);
     std::ofstream(file(options.rank), std::ios::binary)

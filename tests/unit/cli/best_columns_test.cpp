@@ -45,7 +45,7 @@ class BestColumns : public store::StoreTest {
     store_ = open(dependencies);
     std::mt19937 random(seed);
     std::vector<ImportedRow> rows;
-    for (i64 i = 0; i < 400; ++i) rows.push_back(random_row(i, random));
+    for (i64 i = 0; i < 160; ++i) rows.push_back(random_row(i, random));
     store::SweepRow sweep;
     sweep.name = "s";
     must(store_->import_rows(sweep, rows));

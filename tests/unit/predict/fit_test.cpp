@@ -88,6 +88,7 @@ TEST(Fit, FiveRowsMoveWhatTheyDetermineAndLeaveDoubt) {
   TrainerProfile other = built_in("fsdp2");
   other.time.layer_launch_s *= 2;
   auto rows = rows_of(other);
+  rows.resize(24);
   std::vector<MeasuredRow> five(rows.begin(), rows.begin() + 5);
   const auto few = fit_profile(built_in("fsdp2"), five, h100()),
              all = fit_profile(built_in("fsdp2"), rows, h100());

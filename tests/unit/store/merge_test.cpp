@@ -273,7 +273,7 @@ TEST_F(Merge, AKillLeavesAllOrNothing) {
   const auto a = database("a.db", 40, runs);
   bool nothing = false, all = false;
   for (int pause_us = 0; pause_us < 200'000'000 && !(nothing && all);
-       pause_us = nothing ? pause_us * 3 / 2 + 100 : 0) {
+       pause_us = nothing ? pause_us * 3 / 2 + 4'000 : 0) {
     for (const char* tail : {"", "-wal", "-shm"}) fs::remove(into_.string() + tail);
     path_ = into_;
     open();
