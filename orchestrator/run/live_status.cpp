@@ -1,12 +1,16 @@
 #include "orchestrator/run/live_status.h"
 
+#include <algorithm>
+
 namespace sweep::run {
 
 // A little less than a tick of the run loop, so that one that comes early still shows.
-constexpr auto kLeastBetween = std::chrono::milliseconds(400);
+constexpr std::chrono::steady_clock::duration kLeastBetween = std::chrono::milliseconds(400);
+// Nothing else is done during a look, and at a large sweep it takes long: the next begins after so many times that.
+constexpr int kLooksBetween = 10;
 
 void LiveStatus::show_if_due() {
-  if (std::chrono::steady_clock::now() - shown_ >= kLeastBetween) show();
+  if (std::chrono::steady_clock::now() - shown_ >= std::max(kLeastBetween, kLooksBetween * took_)) show();
 }
 
 void LiveStatus::show() {
@@ -19,6 +23,7 @@ void LiveStatus::show() {
   if (!context_.settings.strategy.runs_all()) snapshot->seconds_left.reset();
   context_.observer.on_snapshot(*snapshot);
   if (context_.settings.status_file) write_status_file(*context_.settings.status_file, *snapshot);
+  took_ = std::chrono::steady_clock::now() - shown_;
 }
 
 }  // namespace sweep::run

@@ -1,5 +1,5 @@
-// LiveStatus: shows people how far the sweep is, at most twice a second: counting and ranking cost more than
-// storing a result.
+// LiveStatus: shows people how far the sweep is, at most twice a second and for at most a tenth of the time: counting
+// and ranking cost more than storing a result, and more the larger the sweep is.
 #pragma once
 #include <chrono>
 
@@ -20,6 +20,7 @@ class LiveStatus {
   Clock::Point began_ = context_.now();
   // A point on the clock of the people who look at it.
   std::chrono::steady_clock::time_point shown_;
+  std::chrono::steady_clock::duration took_{};  // the last look
 };
 
 }  // namespace sweep::run

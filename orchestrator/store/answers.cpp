@@ -85,16 +85,20 @@ Expected<Workload> Answers::workload(i64 sweep) {
           {rows.get<i64>(0), rows.get<i64>(1), rows.get<i64>(2), rows.get<double>(3), rows.get<i64>(4)});
   }
   {
+    // Trials and requests are read of the last attempts alone, not of all that the inner select goes through.
     auto rows = work.rows(R"(
         SELECT p.predicted_seconds, a.started_unix_ns, a.ended_unix_ns, t.nodes, a.allocation,
                json_extract(a.request, '$.deadlines')
-        FROM attempt a
+        FROM (SELECT a.id AS attempt FROM plan_entry p
+              JOIN attempt a ON a.entry = p.key
+              JOIN result r ON r.attempt = a.id
+              WHERE p.sweep = ? AND r.outcome = Outcome::kOk
+                AND a.started_unix_ns > 0 AND a.ended_unix_ns > a.started_unix_ns
+              ORDER BY a.id DESC LIMIT ?) last
+        JOIN attempt a ON a.id = last.attempt
         JOIN plan_entry p ON p.key = a.entry
         JOIN trial t ON t.key = p.trial
-        JOIN result r ON r.attempt = a.id
-        WHERE p.sweep = ? AND r.outcome = Outcome::kOk
-          AND a.started_unix_ns > 0 AND a.ended_unix_ns > a.started_unix_ns
-        ORDER BY a.id DESC LIMIT ?)",
+        ORDER BY a.id DESC)",
                           sweep, kLast);
     while (rows.next()) {
       const i64 started = rows.get<i64>(1), ended = rows.get<i64>(2);

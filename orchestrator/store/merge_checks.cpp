@@ -7,6 +7,7 @@
 #include "orchestrator/store/columns.h"
 #include "orchestrator/store/merge_rows.h"
 #include "orchestrator/store/record_sql.h"
+#include "orchestrator/store/rows.h"
 
 namespace sweep::store {
 
@@ -87,7 +88,9 @@ void check_mergeable(Transaction& work, const std::string& from, const std::stri
       "allocation '{1}' of '{0}' differs from the one with the same id here; the file was altered by hand, "
       "or two allocations drew the same id",
       shown);
-  std::string differs = "t.spec <> f.spec";
+  // Versions differ in the dimensions that they leave out: both texts are compared with all of them.
+  std::string differs = fmt::format(
+      "(t.spec <> f.spec AND json_patch('{0}', t.spec) <> json_patch('{0}', f.spec))", usual_dimensions());
   for (const auto& name : copied(work, from, "trial", {"key", "id", "spec"}))
     differs += fmt::format(" OR t.{0} IS NOT f.{0}", sql_name(name));
   refuse_if(

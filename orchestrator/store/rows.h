@@ -19,6 +19,8 @@ namespace sweep::store {
 // Specs parsed once per distinct text: a sweep has few models and many trials.
 using SpecCache = std::map<std::string, ModelSpec, std::less<>>;
 const ModelSpec& spec_of(SpecCache&, std::string_view json);
+// The dimensions of a model of which nothing is said, as JSON without a single quote; those that are null are left out.
+std::string usual_dimensions();
 
 // SELECT ... FROM plan_entry p JOIN trial t; column 0 is the entry's key.
 std::string plan_entry_select(const Selects&);

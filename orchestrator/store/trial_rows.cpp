@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "orchestrator/store/rows.h"
 #include "orchestrator/store/stored_rows.h"
@@ -15,6 +17,13 @@ const ModelSpec& spec_of(SpecCache& cache, std::string_view json) {
   if (const auto parsed = parse_json(json))
     if (auto read = from_json<ModelSpec>(*parsed)) spec = std::move(*read);
   return cache.emplace(std::string(json), std::move(spec)).first->second;
+}
+
+std::string usual_dimensions() {
+  nlohmann::json out = to_json(ModelSpec{});
+  std::erase_if(out.get_ref<nlohmann::json::object_t&>(),
+                [](const auto& one) { return one.second.is_null(); });
+  return dump(out);
 }
 
 std::string plan_entry_select(const Selects& selects) {
@@ -34,11 +43,30 @@ PlanEntry read_plan_entry(const Rows& rows, SpecCache& specs) {
 
 namespace {
 
+// People's own SQL reads these of any model. The others are left out where they are at their default: each trial has the
+// text, and it would be most of a database.
+constexpr std::string_view kAlwaysStored[] = {"attention_bias", "experts",         "experts_per_token",
+                                              "family",         "head_dim",        "heads",
+                                              "hidden_size",    "kv_heads",        "intermediate_size",
+                                              "layers",         "linear_bias",     "max_positions",
+                                              "norm_eps",       "rmsnorm",         "rope",
+                                              "rope_scaling",   "router_aux_coef", "rope_theta",
+                                              "sliding_window", "swiglu",          "tie_embeddings",
+                                              "vocab_size"};
+
+std::string stored_text(const ModelSpec& spec) {
+  static const nlohmann::json usual = to_json(ModelSpec{});
+  nlohmann::json out = to_json(spec);
+  for (const auto& [key, value] : usual.items())
+    if (std::ranges::find(kAlwaysStored, key) == std::end(kAlwaysStored) && out[key] == value) out.erase(key);
+  return dump(out);
+}
+
 // Keeps the last one: neighbours in a sweep mostly share a model.
 const std::string& json_of(const ModelSpec& spec) {
   thread_local ModelSpec last;
-  thread_local std::string of_last = dump(to_json(last));
-  if (spec != last) of_last = dump(to_json(spec)), last = spec;
+  thread_local std::string of_last = stored_text(last);
+  if (spec != last) of_last = stored_text(spec), last = spec;
   return of_last;
 }
 
