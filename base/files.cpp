@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -111,14 +112,14 @@ Expected<std::string> read_existing(const std::filesystem::path& path, std::chro
 std::string read_proc(const std::string& path, std::size_t max_bytes) {
   const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (in.get() < 0) return {};
-  std::string out(max_bytes, '\0');
-  std::size_t used = 0;
-  while (used < max_bytes) {
-    const ssize_t got = ::read(in.get(), out.data() + used, max_bytes - used);
+  std::string out;
+  // More than nearly every such file has. Agents read those of all processes again and again, with a limit of 1 MiB.
+  std::array<char, 1 << 14> part;
+  while (out.size() < max_bytes) {
+    const ssize_t got = ::read(in.get(), part.data(), std::min(part.size(), max_bytes - out.size()));
     if (got <= 0) break;
-    used += static_cast<std::size_t>(got);
+    out.append(part.data(), static_cast<std::size_t>(got));
   }
-  out.resize(used);
   return out;
 }
 

@@ -1,10 +1,9 @@
 #include "orchestrator/launch/ssh/ssh_hosts.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <boost/asio/post.hpp>
-#include <boost/uuid/name_generator_sha1.hpp>
-#include <boost/uuid/uuid_io.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -31,10 +30,11 @@ Expected<std::string> agent_bytes(const Programs& programs) {
   return files::read(programs.agent, std::size_t{1} << 30);
 }
 
-// The name of this build's agent on a host: two builds never share a file.
+// The name of this build's agent on a host: two builds share no file, by two checksums of 32 bits.
 std::string agent_name(const std::string& bytes) {
-  const auto id = boost::uuids::name_generator_sha1(boost::uuids::ns::oid())(bytes);
-  return fmt::format("sweep-agent-{}-{}", kVersion, boost::uuids::to_string(id).substr(0, 13));
+  const auto* data = reinterpret_cast<const Bytef*>(bytes.data());
+  return fmt::format("sweep-agent-{}-{:08x}-{:08x}", kVersion, ::crc32_z(0, data, bytes.size()),
+                     ::adler32_z(1, data, bytes.size()));
 }
 
 // The folder's name on the hosts: this allocation of this database of this machine.

@@ -63,6 +63,17 @@ TEST(ReadProc, ReadsFilesThatReportNoSizeUpToTheBound) {
   EXPECT_EQ(files::read_proc("/proc/self/no_such_file"), "");
 }
 
+TEST(ReadProc, PutsTogetherWhatTakesSeveralReads) {
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) text += std::to_string(i);
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("read_proc_" + std::to_string(::getpid()));
+  std::ofstream(file) << text;
+  EXPECT_EQ(files::read_proc(file, 1 << 20), text);
+  EXPECT_EQ(files::read_proc(file, 20'000), text.substr(0, 20'000));
+  std::filesystem::remove(file);
+}
+
 TEST(ReadFile, AnAbsentFileAFolderAndALongFileAreErrors) {
   EXPECT_FALSE(files::read("/no/such/file"));
   EXPECT_FALSE(files::read("/tmp"));
