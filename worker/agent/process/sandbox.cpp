@@ -31,7 +31,7 @@ namespace sweep::agent {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kAfterParent = std::chrono::milliseconds(1500);  // time for the inner one to end by itself
+constexpr auto kAfterParent = std::chrono::seconds(5);  // time for the inner one to end its ranks and to say so
 constexpr int kOuterLookMs = 200;
 constexpr auto kAfterClose = std::chrono::seconds(3);  // a rank in uninterruptible sleep holds the namespace
 
