@@ -216,6 +216,18 @@ TEST_F(Merge, AnOlderFileIsUpgradedAsACopy) {
   EXPECT_THAT(answers(), HasSubstr("ok 10"));
 }
 
+TEST_F(Merge, DimensionsThatAnOlderFileWritesOutAreTheOnesLeftOutHere) {
+  const auto a = database("a.db", 1, {{0, Outcome::kOk, 10}});
+  sql("UPDATE trial SET spec = json_set(spec, '$.kv_lora_rank', 0)");
+  const auto b = database("b.db", 1, {{0, Outcome::kOk, 20}});
+  EXPECT_EQ(merge(a).attempts, 1);
+  EXPECT_EQ(merge(b).attempts, 1);
+  EXPECT_EQ(count("trial"), 1);
+  const auto c = database("c.db", 1, {{0, Outcome::kOk, 30}});
+  sql("UPDATE trial SET spec = json_set(spec, '$.kv_lora_rank', 512)");
+  EXPECT_THAT(error_in(try_merge({c})), IsError(ErrorKind::kConflict));
+}
+
 TEST_F(Merge, WhatCannotBeJoinedIsRefusedWithTheWayOut) {
   const auto a = database("a.db", 1, {{0, Outcome::kOk, 10}});
   sql("PRAGMA user_version = 99");
