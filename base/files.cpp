@@ -113,7 +113,7 @@ std::string read_proc(const std::string& path, std::size_t max_bytes) {
   const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (in.get() < 0) return {};
   std::string out;
-  // More than nearly every such file has. Agents read those of all processes again and again, with a limit of 1 MiB.
+  // A part holds nearly every such file whole. Agents read those of all processes again and again, with a limit of 1 MiB.
   std::array<char, 1 << 14> part;
   while (out.size() < max_bytes) {
     const ssize_t got = ::read(in.get(), part.data(), std::min(part.size(), max_bytes - out.size()));

@@ -179,12 +179,12 @@ AgentReason agent_reason(const AttemptEnd& end) {
 }
 
 std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& t) {
+  if (is_command(attempt))
+    if (const ProgramFacts facts = program_facts(attempt, t); facts.timed_ranks == 0)
+      return untimed(attempt, facts);
   Losses losses;
   if (auto bad = gather(t, attempt.trial.world(), losses)) return bad;
-  if (is_command(attempt)) {  // its batches differ from step to step, and so may the loss
-    const ProgramFacts facts = program_facts(attempt, t);
-    return facts.timed_ranks > 0 ? std::nullopt : std::optional(untimed(attempt, facts));
-  }
+  if (is_command(attempt)) return std::nullopt;  // its batches differ from step to step, and so may the loss
   if (losses.empty()) return invalid("every rank reported ok, but no step was recorded");
   // Only the first repeat is judged: later ones continue from its weights, and a loss near zero varies by
   // more than its size.

@@ -12,9 +12,10 @@
 //     process ended. A process that the agent ended is never the cause.
 //  6. The ranks could not be started: crash, in phase start, so that it is tried again as a crash is.
 //  7. The earliest failure that follows from the end of another rank, else a rank that reported nothing: crash.
-//  8. No step was recorded: invalid. Of a command: no rank reported a timed step (in a rehearsal neither that nor its
-//     memory nor steps in its log); oom where the allocator found no memory.
+//  8. No step was recorded: invalid. Of a command: no rank reported a timed step; oom where the allocator found no
+//     memory. In a rehearsal of a command, no timed step and either such an oom, or no memory and no steps in its log.
 //  9. A loss is not finite or rises by more than the tolerance: invalid. Of a command: a loss is not finite.
+//     A calibration is asked neither 8 nor 9, a rehearsal of our own step no 8, and no rehearsal 9.
 // 10. Every rank reported ok: ok.
 //
 // A crash, hang or timeout on a GPU whose hardware failed is a lost node. A rehearsal that the kernel ends for memory is

@@ -90,7 +90,9 @@ void check_mergeable(Transaction& work, const std::string& from, const std::stri
       shown);
   // Versions differ in the dimensions that they leave out: both texts are compared with all of them.
   std::string differs = fmt::format(
-      "(t.spec <> f.spec AND json_patch('{0}', t.spec) <> json_patch('{0}', f.spec))", usual_dimensions());
+      "(t.spec <> f.spec AND NOT (json_valid(t.spec) AND json_valid(f.spec) AND "
+      "json_patch('{0}', t.spec) = json_patch('{0}', f.spec)))",
+      usual_dimensions());
   for (const auto& name : copied(work, from, "trial", {"key", "id", "spec"}))
     differs += fmt::format(" OR t.{0} IS NOT f.{0}", sql_name(name));
   refuse_if(

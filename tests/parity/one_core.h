@@ -1,7 +1,7 @@
 // While it lives, this thread, and ranks that it forks, run on one core: the one that it runs on. Ranks that compute a
 // fraction of a millisecond between two collectives then wake each other without an interrupt of another core, and
-// none waits actively; which core that is, the scheduler decides anew for each run. Ranks on several cores are tested by
-// unit.comm, parity's RankRecords and tests of whole programs.
+// none waits actively, since ShmSegment counts one processor; which core that is, the scheduler decides anew for each
+// run. Ranks on several cores are tested by unit.comm, parity's RankRecords and tests of whole programs.
 #pragma once
 #include <sched.h>
 

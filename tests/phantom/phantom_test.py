@@ -177,9 +177,16 @@ class PhantomTest(unittest.TestCase):
         self.assertFalse(mine.exists())
 
     def test_a_node_with_too_many_processes_says_so(self):
-        with open(f"/dev/shm/sweep-phantom-{os.getuid()}-node-{self.node}", "w+") as shared:
-            for kind, start, count in ((fcntl.F_WRLCK, 0, 512), (fcntl.F_RDLCK, 1 << 20, 1)):  # every entry; the file is in use
-                fcntl.fcntl(shared, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, start, count, 0))
+        def lock(kind, start, count):
+            fcntl.fcntl(shared, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, start, count, 0))
+
+        linked = 0
+        while not linked:  # another phantom may have removed the file before it was in use
+            shared = open(f"/dev/shm/sweep-phantom-{os.geteuid()}-node-{self.node}", "w+")
+            lock(fcntl.F_RDLCK, 1 << 20, 1)
+            linked = os.fstat(shared.fileno()).st_nlink
+        with shared:
+            lock(fcntl.F_WRLCK, 0, 512)  # every entry
             process = self.start("memory")[0]
             _, err = self.finish(process)
         self.assertNotEqual(process.returncode, 0)

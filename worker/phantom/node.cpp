@@ -95,14 +95,18 @@ NodeEntry* Node::mine() {
 }
 
 bool Node::charge(int device, std::uint64_t bytes) {
+  const std::optional<bool> charged = charge_entry(device, bytes);
+  if (!charged)  // said without the lock, which would stop all processes of the node while stderr is full
+    say_once("entries",
+             "no memory: " + std::to_string(kMostProcesses) + " other processes use GPUs of this node");
+  return charged.value_or(false);
+}
+
+std::optional<bool> Node::charge_entry(int device, std::uint64_t bytes) {
   const FileLock lock(fd_);
   drop_the_dead();
   NodeEntry* entry = mine();
-  if (entry == nullptr) {
-    say_once("entries",
-             "no memory: " + std::to_string(kMostProcesses) + " other processes use GPUs of this node");
-    return false;
-  }
+  if (entry == nullptr) return std::nullopt;
   const Device& of = description().device;
   const bool first = (entry->context & (1u << device)) == 0;
   const std::uint64_t asked = bytes + (first ? of.context_bytes : 0);

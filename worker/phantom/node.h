@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "worker/phantom/description.h"
@@ -44,6 +45,7 @@ class Node {
   static Node* open();
 
   // Charges this process, a context where it has none yet; false where the device has no room.
+  // False too where 512 other processes have the entries; stderr says so.
   bool charge(int device, std::uint64_t bytes);
   void release(int device, std::uint64_t bytes);
   void fill(int device);  // charges this process with all that is free
@@ -57,6 +59,7 @@ class Node {
 
  private:
   Node(int fd, NodeFile* file) : fd_(fd), file_(file) {}
+  std::optional<bool> charge_entry(int device, std::uint64_t bytes);  // nullopt: all entries are taken
   NodeEntry* mine();
   bool lives(int entry) const;
   void drop_the_dead();

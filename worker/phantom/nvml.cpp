@@ -60,7 +60,7 @@ void* nvml_handle(int device) {
   return reinterpret_cast<void*>(static_cast<std::intptr_t>(device) + 1);
 }
 
-int device_of(void* handle) {
+int device_of_handle(void* handle) {
   const auto device = static_cast<int>(reinterpret_cast<std::intptr_t>(handle)) - 1;
   return device >= 0 && device < description().gpus ? device : -1;
 }
@@ -165,8 +165,8 @@ PHANTOM_API int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** device) 
 }
 
 PHANTOM_API int nvmlDeviceGetIndex(void* device, unsigned* index) {
-  *index = static_cast<unsigned>(device_of(device));
-  return device_of(device) < 0 ? kNvmlInvalidArgument : kNvmlSuccess;
+  *index = static_cast<unsigned>(device_of_handle(device));
+  return device_of_handle(device) < 0 ? kNvmlInvalidArgument : kNvmlSuccess;
 }
 
 PHANTOM_API int nvmlDeviceGetName(void*, char* text, unsigned size) {
@@ -174,15 +174,15 @@ PHANTOM_API int nvmlDeviceGetName(void*, char* text, unsigned size) {
 }
 
 PHANTOM_API int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
-  if (device_of(device) < 0) return kNvmlInvalidArgument;
-  return write_text(uuid_text(device_of(device)), text, size);
+  if (device_of_handle(device) < 0) return kNvmlInvalidArgument;
+  return write_text(uuid_text(device_of_handle(device)), text, size);
 }
 
 PHANTOM_API int nvmlDeviceGetPciInfo_v3(void* device, NvmlPci* out) {
   std::memset(out, 0, sizeof *out);
-  out->bus = static_cast<unsigned>(device_of(device) + 1);
-  std::snprintf(out->id, sizeof out->id, "0000%s", pci_id_of(device_of(device)).c_str());
-  std::snprintf(out->legacy, sizeof out->legacy, "%s", pci_id_of(device_of(device)).c_str());
+  out->bus = static_cast<unsigned>(device_of_handle(device) + 1);
+  std::snprintf(out->id, sizeof out->id, "0000%s", pci_id_of(device_of_handle(device)).c_str());
+  std::snprintf(out->legacy, sizeof out->legacy, "%s", pci_id_of(device_of_handle(device)).c_str());
   return kNvmlSuccess;
 }
 
@@ -193,9 +193,9 @@ PHANTOM_API int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor
 }
 
 PHANTOM_API int nvmlDeviceGetMemoryInfo(void* device, NvmlMemory* out) {
-  if (device_of(device) < 0) return kNvmlInvalidArgument;
+  if (device_of_handle(device) < 0) return kNvmlInvalidArgument;
   out->total = description().device.memory_bytes;
-  out->used = Node::open()->use(device_of(device)).used;
+  out->used = Node::open()->use(device_of_handle(device)).used;
   out->free = out->total - out->used;
   return kNvmlSuccess;
 }
@@ -211,8 +211,8 @@ PHANTOM_API int nvmlDeviceGetMemoryInfo_v2(void* device, NvmlMemoryV2* out) {
 }
 
 PHANTOM_API int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, NvmlProcess* out) {
-  if (device_of(device) < 0) return kNvmlInvalidArgument;
-  const auto processes = Node::open()->use(device_of(device)).processes;
+  if (device_of_handle(device) < 0) return kNvmlInvalidArgument;
+  const auto processes = Node::open()->use(device_of_handle(device)).processes;
   const bool fits = processes.size() <= *count;
   *count = static_cast<unsigned>(processes.size());
   if (!fits) return kNvmlInsufficientSize;
@@ -233,8 +233,8 @@ PHANTOM_API int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* cou
 }
 
 PHANTOM_API int nvmlDeviceGetUtilizationRates(void* device, NvmlUtilisation* out) {
-  if (device_of(device) < 0) return kNvmlInvalidArgument;
-  out->gpu = out->memory = busy_percent(device_of(device));
+  if (device_of_handle(device) < 0) return kNvmlInvalidArgument;
+  out->gpu = out->memory = busy_percent(device_of_handle(device));
   return kNvmlSuccess;
 }
 
@@ -264,8 +264,10 @@ PHANTOM_API int nvmlDeviceGetCurrentClocksEventReasons(void* device, unsigned lo
 
 // An Xid of the double-bit kind counts as an uncorrected error; there are no others.
 PHANTOM_API int nvmlDeviceGetTotalEccErrors(void* device, unsigned, unsigned, unsigned long long* errors) {
-  if (device_of(device) < 0) return kNvmlInvalidArgument;
-  *errors = Node::open()->xid(device_of(device)) == 48 ? Node::open()->xid_count(device_of(device)) : 0;
+  if (device_of_handle(device) < 0) return kNvmlInvalidArgument;
+  *errors = Node::open()->xid(device_of_handle(device)) == 48
+                ? Node::open()->xid_count(device_of_handle(device))
+                : 0;
   return kNvmlSuccess;
 }
 
@@ -285,7 +287,7 @@ PHANTOM_API int nvmlEventSetFree(void* set) {
 }
 
 PHANTOM_API int nvmlDeviceRegisterEvents(void* device, unsigned long long, void* set) {
-  const int number = device_of(device);
+  const int number = device_of_handle(device);
   if (number < 0) return kNvmlInvalidArgument;
   auto& events = *static_cast<EventSet*>(set);
   events.devices |= 1u << number;

@@ -16,14 +16,14 @@ using namespace sweep::phantom;
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kHostPage = 4096;
 // Up to here pinned memory is true; larger copies are not carried out.
 constexpr std::size_t kTrue = std::size_t{1} << 20;
 // Size of the file that large pieces show; each is a mapping, and a process may have 65,530.
 constexpr std::size_t kShown = std::size_t{16} << 20;
 
 std::size_t whole_pages(std::size_t bytes) {
-  return (bytes + kPage - 1) / kPage * kPage;
+  return (bytes + kHostPage - 1) / kHostPage * kHostPage;
 }
 
 // The file that large pieces show; below 0: there is none.
@@ -39,7 +39,7 @@ int shown_file() {
 // of it shows the same few megabytes, so that the offloaded states of a rehearsal need no memory of this
 // machine. Small pieces are true memory.
 void* make_pinned(std::size_t bytes) {
-  if (bytes <= kTrue) return std::aligned_alloc(kPage, whole_pages(std::max<std::size_t>(bytes, 1)));
+  if (bytes <= kTrue) return std::aligned_alloc(kHostPage, whole_pages(std::max<std::size_t>(bytes, 1)));
   const int file = shown_file();
   const std::size_t all = whole_pages(bytes);
   void* range = file < 0

@@ -14,7 +14,7 @@ cudaMemPool_t pool_handle(int ordinal) {
   return reinterpret_cast<cudaMemPool_t>(static_cast<std::uintptr_t>(ordinal) + 1);
 }
 
-std::optional<int> device_of(cudaMemPool_t pool) {
+std::optional<int> device_of_pool(cudaMemPool_t pool) {
   const auto number = reinterpret_cast<std::uintptr_t>(pool);
   if (number == 0 || number > static_cast<std::uintptr_t>(Runtime::get().visible())) return std::nullopt;
   return Runtime::get().device_of(static_cast<int>(number - 1));
@@ -61,7 +61,7 @@ PHANTOM_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int dev
 }
 
 PHANTOM_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  const auto device = device_of(pool);
+  const auto device = device_of_pool(pool);
   if (!device) return result(cudaErrorInvalidValue);
   if (attribute == cudaMemPoolAttrReleaseThreshold) {
     std::uint64_t threshold = 0;
@@ -76,7 +76,7 @@ PHANTOM_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolA
 }
 
 PHANTOM_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  const auto device = device_of(pool);
+  const auto device = device_of_pool(pool);
   if (!device) return result(cudaErrorInvalidValue);
   if (const auto bytes = value_of(Memory::get().pool(*device), attribute))
     std::memcpy(value, &*bytes, sizeof *bytes);
@@ -90,7 +90,7 @@ PHANTOM_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessD
 }
 
 PHANTOM_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep) {
-  const auto device = device_of(pool);
+  const auto device = device_of_pool(pool);
   if (!device) return result(cudaErrorInvalidValue);
   Memory::get().trim(*device, keep);
   return cudaSuccess;

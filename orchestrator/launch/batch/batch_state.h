@@ -1,6 +1,8 @@
 // The states of a batch job, whatever the scheduler, and the events that move it from one to the next. Pure.
 // The transitions are a table in batch_state.cpp; the job never raises an event that is kNever there.
 //
+// The usual ways; the table has all:
+//
 //   submitting <-> in doubt, waiting for room
 //       |              the usual way
 //     queued <-> running -> last words -> closed
@@ -21,7 +23,7 @@ enum class BatchJobState {
   kWaitingForRoom,  // this user may have no more jobs now: it is submitted again later
   kQueued,          // the scheduler has it; it has no nodes, as far as is known
   kRunning,         // it has its nodes
-  kCancelling,      // given up, how it ended is decided; that is told when the scheduler has released the job
+  kCancelling,      // given up; its end is decided, and is told when the scheduler has released the job
   kLastWords,       // the scheduler says that it is over; its outbox may still have something
   kLeaving,         // its end was told; the scheduler may still have it, and must not start it again
   kClosed,          // nothing more to ask about

@@ -30,7 +30,7 @@ Expected<std::string> agent_bytes(const Programs& programs) {
   return files::read(programs.agent, std::size_t{1} << 30);
 }
 
-// The name of this build's agent on a host: two builds share no file, by two checksums of 32 bits.
+// The name of this build's agent on a host: two builds share a file by chance alone, by two checksums of 32 bits.
 std::string agent_name(const std::string& bytes) {
   const auto* data = reinterpret_cast<const Bytef*>(bytes.data());
   return fmt::format("sweep-agent-{}-{:08x}-{:08x}", kVersion, ::crc32_z(0, data, bytes.size()),

@@ -86,7 +86,6 @@ std::string with_failures(const std::vector<std::string>& statuses) {
 
 TEST_F(Predicted, OnlyMemoryMovesTheLimitOfMemory) {
   const std::string asked = file("q.csv", "model,dp,zero,mbs,gas,seq_len\nllama3-8b,8,3,1,1,4096\n");
-  // Each status alone has enough rows to move the limit.
   for (const std::vector<std::string>& statuses :
        {std::vector<std::string>{"timeout", "crash", "pending", "cancelled", "node_lost", "hang", "invalid",
                                  "unsupported"},

@@ -1,6 +1,7 @@
 // The outcome of a trial that is a command, by what its ranks reported of its steps.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/ingest/ingest.h"
@@ -98,6 +99,14 @@ TEST_F(CommandJudgeTest, StepsThatAllRanOutOfMemoryAreAnOom) {
     said_.records[0].samples.back().warmup = false;
     EXPECT_EQ(verdict().outcome, Outcome::kOk) << "one that recovered";
   }
+}
+
+TEST_F(CommandJudgeTest, WithoutATimedStepTheLossOfTheWarmUpDecidesNothing) {
+  say({1, 1, 1, 1}, R"({"steps":1})");
+  said_.records[1].samples.front().loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(verdict().outcome, Outcome::kInvalid);
+  said_.records[2].ooms = 5;
+  EXPECT_EQ(verdict().outcome, Outcome::kOom);
 }
 
 TEST_F(CommandJudgeTest, ARehearsalReadFromALogIsOkAndSaysWhyItHasNoTimes) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "orchestrator/run/allocations.h"
+#include "orchestrator/run/live_status.h"
 #include "orchestrator/run/losses.h"
 #include "orchestrator/run/outbox_reader.h"
 #include "schema/spool.h"
@@ -196,6 +197,13 @@ TEST_F(PartsTest, WhatAnAllocationLeftUnfinishedIsPendingAgain) {
   EXPECT_EQ(held.attempts.size(), 0u);
   EXPECT_EQ(store_->result_of(attempt.id)->value().outcome, Outcome::kCancelled) << "its ranks never started";
   EXPECT_EQ(store_->progress(sweep_)->pending, 1);
+}
+
+TEST(NextLook, ComesAfterTenTimesWhatOneTookWithinBounds) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(next_look_after(milliseconds(0)), milliseconds(400));
+  EXPECT_EQ(next_look_after(milliseconds(100)), milliseconds(1'000));
+  EXPECT_EQ(next_look_after(milliseconds(60'000)), milliseconds(30'000));
 }
 
 }  // namespace

@@ -226,6 +226,8 @@ TEST_F(Merge, DimensionsThatAnOlderFileWritesOutAreTheOnesLeftOutHere) {
   const auto c = database("c.db", 1, {{0, Outcome::kOk, 30}});
   sql("UPDATE trial SET spec = json_set(spec, '$.kv_lora_rank', 512)");
   EXPECT_THAT(error_in(try_merge({c})), IsError(ErrorKind::kConflict));
+  path_ = c, sql("UPDATE trial SET spec = '{'");
+  EXPECT_THAT(error_in(try_merge({c})), IsError(ErrorKind::kConflict));
 }
 
 TEST_F(Merge, WhatCannotBeJoinedIsRefusedWithTheWayOut) {
@@ -285,7 +287,7 @@ TEST_F(Merge, AKillLeavesAllOrNothing) {
   const auto a = database("a.db", 40, runs);
   bool nothing = false, all = false;
   for (int pause_us = 0; pause_us < 200'000'000 && !(nothing && all);
-       pause_us = nothing ? pause_us * 3 / 2 + 4'000 : 0) {
+       pause_us = nothing ? pause_us * 3 / 2 + 1'000 : 0) {
     for (const char* tail : {"", "-wal", "-shm"}) fs::remove(into_.string() + tail);
     path_ = into_;
     open();

@@ -1,9 +1,12 @@
 // People's own SQL: only reading, parameters, bounds, and an end on request.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
+#include "schema/codec.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace sweep::store {
@@ -52,6 +55,36 @@ TEST_F(StoreTest, NoTrickOfSqlWritesOrOpensAnotherFile) {
   EXPECT_FALSE(fs::exists(other));
   store_.reset();
   EXPECT_EQ(bytes_of(path_), before);
+}
+
+// Stored are all that models had at first, and of the others those that are not at their default.
+TEST_F(StoreTest, EachDimensionOfAModelIsReadBack) {
+  start(1);
+  const nlohmann::json usual = to_json(ModelSpec{});
+  for (const auto& [key, value] : usual.items()) {
+    if (!value.is_boolean() && !value.is_number()) continue;
+    nlohmann::json changed = usual;
+    if (value.is_boolean())
+      changed[key] = !value.get<bool>();
+    else if (value.is_number_integer())
+      changed[key] = value.get<i64>() + 3;
+    else
+      changed[key] = value.get<double>() + 0.5;
+    PlanEntry& added = plan_.emplace_back(entry(std::ssize(plan_) + 1));
+    added.trial.spec = must(from_json<ModelSpec>(changed)), added.id = trial_id(added.trial);
+  }
+  EXPECT_GT(plan_.size(), 20u);
+  must(store_->sync_plan(sweep_, plan_, {}));
+  const auto read = must(store_->plan(sweep_));
+  ASSERT_EQ(read.size(), plan_.size());
+  for (const PlanEntry& wanted : plan_)
+    EXPECT_TRUE(std::ranges::any_of(read, [&](const PlanEntry& found) {
+      return found.id == wanted.id && found.trial.spec == wanted.trial.spec;
+    })) << to_json(wanted.trial.spec);
+  const auto found = must(store_->query(
+      "SELECT DISTINCT json_extract(model_spec, '$.experts'), json_type(model_spec, '$.kv_lora_rank') "
+      "FROM results WHERE json_extract(model_spec, '$.layers') = 2"));
+  EXPECT_EQ(found.rows, (std::vector<std::vector<Value>>{{i64{0}, std::monostate{}}}));
 }
 
 TEST_F(StoreTest, LabelsAreReadWithJsonEach) {
