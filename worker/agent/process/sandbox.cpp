@@ -31,7 +31,8 @@ namespace sweep::agent {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kAfterParent = std::chrono::seconds(5);  // time for the inner one to end its ranks and to say so
+// Time for the inner one to end its ranks and to say so.
+constexpr auto kAfterParent = std::chrono::seconds(5);
 constexpr int kOuterLookMs = 200;
 constexpr auto kAfterClose = std::chrono::seconds(3);  // a rank in uninterruptible sleep holds the namespace
 
