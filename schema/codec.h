@@ -93,6 +93,8 @@ Expected<T> from_text(std::string_view text) {
   return record;
 }
 
+// The dimensions of a model that differ from those of ModelSpec{}, as a JSON object.
+nlohmann::json changed_dimensions(const ModelSpec&);
 // The configuration a trial id hashes: the model's dimensions and every axis that differs from its frozen
 // default, keys sorted, numbers in shortest form. Label, order of keys and spelt-out defaults leave it
 // unchanged.

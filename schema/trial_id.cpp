@@ -19,15 +19,6 @@ constexpr std::string_view kNamespace = "\x6b\x1f\x52\x0e\x27\x9d\x4c\x11\x9a\x6
 static_assert(kNamespace.size() == 16);
 constexpr char kHex[] = "0123456789abcdef";
 
-nlohmann::json changed_dimensions(const ModelSpec& spec) {
-  static const nlohmann::json plain = to_json(ModelSpec{});
-  const nlohmann::json all = to_json(spec);
-  nlohmann::json changed = nlohmann::json::object();
-  for (const auto& [key, dimension] : all.items())
-    if (dimension != plain.at(key)) changed[key] = dimension;
-  return changed;
-}
-
 // Caches the last model, as neighbours in a grid mostly share one.
 const std::string& model_of(const ModelSpec& spec) {
   thread_local ModelSpec last;
@@ -70,6 +61,15 @@ struct Changed {
 };
 
 }  // namespace
+
+nlohmann::json changed_dimensions(const ModelSpec& spec) {
+  static const nlohmann::json plain = to_json(ModelSpec{});
+  const nlohmann::json all = to_json(spec);
+  nlohmann::json changed = nlohmann::json::object();
+  for (const auto& [key, dimension] : all.items())
+    if (dimension != plain.at(key)) changed[key] = dimension;
+  return changed;
+}
 
 // A JSON object with its keys in order. It is written without a tree of nodes, which took half of an id's time.
 std::string canonical(const Trial& t) {

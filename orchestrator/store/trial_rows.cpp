@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -45,20 +44,19 @@ namespace {
 
 // People's own SQL reads these of any model. The others are left out where they are at their default: each trial has the
 // text, and it would be most of a database.
-constexpr std::string_view kAlwaysStored[] = {"attention_bias", "experts",         "experts_per_token",
-                                              "family",         "head_dim",        "heads",
-                                              "hidden_size",    "kv_heads",        "intermediate_size",
-                                              "layers",         "linear_bias",     "max_positions",
-                                              "norm_eps",       "rmsnorm",         "rope",
-                                              "rope_scaling",   "router_aux_coef", "rope_theta",
-                                              "sliding_window", "swiglu",          "tie_embeddings",
-                                              "vocab_size"};
+constexpr const char* kAlwaysStored[] = {"attention_bias", "experts",         "experts_per_token",
+                                         "family",         "head_dim",        "heads",
+                                         "hidden_size",    "kv_heads",        "intermediate_size",
+                                         "layers",         "linear_bias",     "max_positions",
+                                         "norm_eps",       "rmsnorm",         "rope",
+                                         "rope_scaling",   "router_aux_coef", "rope_theta",
+                                         "sliding_window", "swiglu",          "tie_embeddings",
+                                         "vocab_size"};
 
 std::string stored_text(const ModelSpec& spec) {
-  static const nlohmann::json usual = to_json(ModelSpec{});
-  nlohmann::json out = to_json(spec);
-  for (const auto& [key, value] : usual.items())
-    if (std::ranges::find(kAlwaysStored, key) == std::end(kAlwaysStored) && out[key] == value) out.erase(key);
+  nlohmann::json out = changed_dimensions(spec);
+  const nlohmann::json all = to_json(spec);
+  for (const char* key : kAlwaysStored) out[key] = all.at(key);
   return dump(out);
 }
 
