@@ -4,7 +4,7 @@
 // The usual ways; the table has all:
 //
 //   submitting <-> in doubt, waiting for room
-//       |              the usual way
+//       |
 //     queued <-> running -> last words -> closed
 //       |           |           |
 //       +-----------+-----------+-- kBye -----> leaving    -> closed

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/expected.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep {
 namespace {
@@ -66,12 +67,11 @@ TEST(ReadProc, ReadsFilesThatReportNoSizeUpToTheBound) {
 TEST(ReadProc, PutsTogetherWhatTakesSeveralReads) {
   std::string text;
   for (int i = 0; i < 10'000; ++i) text += std::to_string(i);
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / ("read_proc_" + std::to_string(::getpid()));
+  const TemporaryFolder folder;
+  const auto file = folder / "text";
   std::ofstream(file) << text;
   EXPECT_EQ(files::read_proc(file, 1 << 20), text);
   EXPECT_EQ(files::read_proc(file, 20'000), text.substr(0, 20'000));
-  std::filesystem::remove(file);
 }
 
 TEST(ReadFile, AnAbsentFileAFolderAndALongFileAreErrors) {
